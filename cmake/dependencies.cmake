@@ -31,7 +31,7 @@ find_package(ArrowAnywhere QUIET)
 
 # core
 ropewalk_dep(fmt PACKAGE libfmt-dev TARGET fmt::fmt)
-ropewalk_dep(json PACKAGE nlohmann-json3-dev TARGET nlohmann_json::nlohmann_json)
+ropewalk_dep(nlohmann_json PACKAGE nlohmann-json3-dev TARGET nlohmann_json::nlohmann_json)
 ropewalk_dep(simdjson PACKAGE libsimdjson-dev PKGCONFIG simdjson)
 # exec
 ropewalk_dep(threads PACKAGE libc6-dev TARGET Threads::Threads)
