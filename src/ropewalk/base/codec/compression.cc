@@ -1,0 +1,296 @@
+#include "ropewalk/base/codec/compression.h"
+
+#include <libdeflate.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <lz4frame.h>
+
+namespace ropewalk {
+namespace {
+
+struct ZstdCompressorFree {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+struct ZstdDecompressorFree {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+struct Lz4DecompressorFree {
+  void operator()(LZ4F_dctx* context) const { LZ4F_freeDecompressionContext(context); }
+};
+struct DeflateCompressorFree {
+  void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
+};
+struct DeflateDecompressorFree {
+  void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
+};
+
+// One context per thread is reused across chunks.
+ZSTD_CCtx* zstd_compressor() {
+  thread_local const std::unique_ptr<ZSTD_CCtx, ZstdCompressorFree> context(ZSTD_createCCtx());
+  return context.get();
+}
+ZSTD_DCtx* zstd_decompressor() {
+  thread_local const std::unique_ptr<ZSTD_DCtx, ZstdDecompressorFree> context(ZSTD_createDCtx());
+  return context.get();
+}
+
+Status damaged(Compression codec, std::string_view what) {
+  return data_loss(fmt::format("{} frame: {}", compression_name(codec), what));
+}
+
+Status wrong_size(Compression codec, std::size_t expected, std::size_t found) {
+  return data_loss(fmt::format("{} frame: expected {} decoded bytes, found {}",
+                               compression_name(codec), expected, found));
+}
+
+Status lz4_decompress_exact(ByteSpan input, MutableByteSpan out) {
+  LZ4F_dctx* raw = nullptr;
+  if (LZ4F_isError(LZ4F_createDecompressionContext(&raw, LZ4F_VERSION))) {
+    return resource_exhausted("no memory for an lz4 context");
+  }
+  const std::unique_ptr<LZ4F_dctx, Lz4DecompressorFree> context(raw);
+  std::size_t consumed = 0;
+  std::size_t produced = 0;
+  std::size_t hint = 1;
+  while (consumed < input.size() && hint != 0) {
+    std::size_t in_size = input.size() - consumed;
+    std::size_t out_size = out.size() - produced;
+    hint = LZ4F_decompress(context.get(), out.data() + produced, &out_size, input.data() + consumed,
+                           &in_size, nullptr);
+    if (LZ4F_isError(hint)) return damaged(Compression::lz4_frame, LZ4F_getErrorName(hint));
+    consumed += in_size;
+    produced += out_size;
+    if (in_size == 0 && out_size == 0) break;
+  }
+  if (hint != 0 || produced != out.size()) {
+    return wrong_size(Compression::lz4_frame, out.size(), produced);
+  }
+  return ok_status();
+}
+
+Status deflate_decompress_exact(Compression codec, ByteSpan input, MutableByteSpan out) {
+  const std::unique_ptr<libdeflate_decompressor, DeflateDecompressorFree> context(
+      libdeflate_alloc_decompressor());
+  if (!context) return resource_exhausted("no memory for a deflate context");
+  std::size_t produced = 0;
+  const auto decode =
+      codec == Compression::gzip ? libdeflate_gzip_decompress : libdeflate_zlib_decompress;
+  switch (decode(context.get(), input.data(), input.size(), out.data(), out.size(), &produced)) {
+    case LIBDEFLATE_SUCCESS:
+      break;
+    case LIBDEFLATE_BAD_DATA:
+      return damaged(codec, "damaged data");
+    case LIBDEFLATE_SHORT_OUTPUT:
+    case LIBDEFLATE_INSUFFICIENT_SPACE:
+      return damaged(codec, fmt::format("does not decode to exactly {} bytes", out.size()));
+  }
+  if (produced != out.size()) return wrong_size(codec, out.size(), produced);
+  return ok_status();
+}
+
+}  // namespace
+
+std::string_view compression_name(Compression codec) {
+  switch (codec) {
+    case Compression::none:
+      return "none";
+    case Compression::lz4_frame:
+      return "lz4";
+    case Compression::zstd:
+      return "zstd";
+    case Compression::gzip:
+      return "gzip";
+    case Compression::zlib:
+      return "zlib";
+  }
+  return "none";
+}
+
+std::optional<Compression> compression_from_name(std::string_view name) {
+  for (const Compression codec : {Compression::none, Compression::lz4_frame, Compression::zstd,
+                                  Compression::gzip, Compression::zlib}) {
+    if (compression_name(codec) == name) return codec;
+  }
+  return std::nullopt;
+}
+
+Status compress(Compression codec, ByteSpan input, int level, Bytes& out) {
+  const std::size_t start = out.size();
+  switch (codec) {
+    case Compression::none:
+      out.insert(out.end(), input.begin(), input.end());
+      return ok_status();
+    case Compression::lz4_frame: {
+      if (level < 0 || level > 12) {
+        return invalid_argument(fmt::format("lz4 level {}: expected 0 to 12", level));
+      }
+      LZ4F_preferences_t preferences{};
+      preferences.compressionLevel = level;
+      preferences.frameInfo.contentSize = input.size();
+      out.resize(start + LZ4F_compressFrameBound(input.size(), &preferences));
+      const std::size_t size = LZ4F_compressFrame(out.data() + start, out.size() - start,
+                                                  input.data(), input.size(), &preferences);
+      if (LZ4F_isError(size)) return internal(LZ4F_getErrorName(size));
+      out.resize(start + size);
+      return ok_status();
+    }
+    case Compression::zstd: {
+      if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel()) {
+        return invalid_argument(fmt::format("zstd level {}: expected {} to {}", level,
+                                            ZSTD_minCLevel(), ZSTD_maxCLevel()));
+      }
+      out.resize(start + ZSTD_compressBound(input.size()));
+      const std::size_t size =
+          ZSTD_compressCCtx(zstd_compressor(), out.data() + start, out.size() - start, input.data(),
+                            input.size(), level == 0 ? 1 : level);
+      if (ZSTD_isError(size)) return internal(ZSTD_getErrorName(size));
+      out.resize(start + size);
+      return ok_status();
+    }
+    case Compression::gzip:
+    case Compression::zlib: {
+      const std::unique_ptr<libdeflate_compressor, DeflateCompressorFree> context(
+          libdeflate_alloc_compressor(level == 0 ? 6 : level));
+      if (!context)
+        return invalid_argument(fmt::format("deflate level {}: expected 1 to 12", level));
+      const bool gzip = codec == Compression::gzip;
+      out.resize(start + (gzip ? libdeflate_gzip_compress_bound(context.get(), input.size())
+                               : libdeflate_zlib_compress_bound(context.get(), input.size())));
+      const auto encode = gzip ? libdeflate_gzip_compress : libdeflate_zlib_compress;
+      const std::size_t size =
+          encode(context.get(), input.data(), input.size(), out.data() + start, out.size() - start);
+      if (size == 0) return internal("deflate: output bound was too small");
+      out.resize(start + size);
+      return ok_status();
+    }
+  }
+  return internal("unknown codec");
+}
+
+Status decompress_exact(Compression codec, ByteSpan input, MutableByteSpan out) {
+  switch (codec) {
+    case Compression::none:
+      if (input.size() != out.size()) return wrong_size(codec, out.size(), input.size());
+      std::ranges::copy(input, out.begin());
+      return ok_status();
+    case Compression::lz4_frame:
+      return lz4_decompress_exact(input, out);
+    case Compression::zstd: {
+      const std::size_t size = ZSTD_decompressDCtx(zstd_decompressor(), out.data(), out.size(),
+                                                   input.data(), input.size());
+      if (ZSTD_isError(size)) return damaged(codec, ZSTD_getErrorName(size));
+      if (size != out.size()) return wrong_size(codec, out.size(), size);
+      return ok_status();
+    }
+    case Compression::gzip:
+    case Compression::zlib:
+      return deflate_decompress_exact(codec, input, out);
+  }
+  return internal("unknown codec");
+}
+
+Result<Bytes> decompress(Compression codec, ByteSpan input, std::uint64_t max_bytes) {
+  // The stated size is a claim: it is believed only as far as the input can plausibly expand.
+  std::uint64_t capacity = std::max<std::uint64_t>(input.size() * 4, 64 * 1024);
+  if (const auto stated = stated_size(codec, input)) {
+    if (*stated > max_bytes) {
+      return resource_exhausted(fmt::format("{} frame: {} decoded bytes exceed the limit of {}",
+                                            compression_name(codec), *stated, max_bytes));
+    }
+    if (*stated <= capacity) capacity = *stated;
+  }
+  if (codec == Compression::none) capacity = input.size();
+  while (true) {
+    capacity = std::min(capacity, max_bytes);
+    Bytes out(capacity);
+    std::size_t produced = 0;
+    bool too_small = false;
+    switch (codec) {
+      case Compression::none:
+        if (input.size() > max_bytes) {
+          return resource_exhausted(
+              fmt::format("{} bytes exceed the limit of {}", input.size(), max_bytes));
+        }
+        return Bytes(input.begin(), input.end());
+      case Compression::zstd: {
+        const std::size_t size = ZSTD_decompressDCtx(zstd_decompressor(), out.data(), out.size(),
+                                                     input.data(), input.size());
+        if (ZSTD_isError(size)) {
+          if (std::string_view(ZSTD_getErrorName(size)).find("too small") ==
+              std::string_view::npos) {
+            return damaged(codec, ZSTD_getErrorName(size));
+          }
+          too_small = true;
+        }
+        produced = size;
+        break;
+      }
+      case Compression::lz4_frame: {
+        LZ4F_dctx* raw = nullptr;
+        if (LZ4F_isError(LZ4F_createDecompressionContext(&raw, LZ4F_VERSION))) {
+          return resource_exhausted("no memory for an lz4 context");
+        }
+        const std::unique_ptr<LZ4F_dctx, Lz4DecompressorFree> context(raw);
+        std::size_t in_size = input.size();
+        produced = out.size();
+        const std::size_t hint =
+            LZ4F_decompress(context.get(), out.data(), &produced, input.data(), &in_size, nullptr);
+        if (LZ4F_isError(hint)) return damaged(codec, LZ4F_getErrorName(hint));
+        too_small = hint != 0 && produced == out.size();
+        if (hint != 0 && !too_small) return damaged(codec, "ends early");
+        break;
+      }
+      case Compression::gzip:
+      case Compression::zlib: {
+        const std::unique_ptr<libdeflate_decompressor, DeflateDecompressorFree> context(
+            libdeflate_alloc_decompressor());
+        const auto decode =
+            codec == Compression::gzip ? libdeflate_gzip_decompress : libdeflate_zlib_decompress;
+        const auto result =
+            decode(context.get(), input.data(), input.size(), out.data(), out.size(), &produced);
+        if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
+          too_small = true;
+        } else if (result != LIBDEFLATE_SUCCESS) {
+          return damaged(codec, "damaged data");
+        }
+        break;
+      }
+    }
+    if (!too_small) {
+      out.resize(produced);
+      return out;
+    }
+    if (capacity >= max_bytes) {
+      return resource_exhausted(fmt::format("{} frame decodes to more than the limit of {} bytes",
+                                            compression_name(codec), max_bytes));
+    }
+    capacity *= 4;
+  }
+}
+
+std::optional<std::uint64_t> stated_size(Compression codec, ByteSpan input) {
+  if (codec == Compression::zstd) {
+    const unsigned long long size = ZSTD_getFrameContentSize(input.data(), input.size());
+    if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR) return std::nullopt;
+    return size;
+  }
+  if (codec == Compression::lz4_frame) {
+    LZ4F_dctx* raw = nullptr;
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&raw, LZ4F_VERSION))) return std::nullopt;
+    const std::unique_ptr<LZ4F_dctx, Lz4DecompressorFree> context(raw);
+    LZ4F_frameInfo_t info{};
+    std::size_t consumed = input.size();
+    if (LZ4F_isError(LZ4F_getFrameInfo(context.get(), &info, input.data(), &consumed)) ||
+        info.contentSize == 0) {
+      return std::nullopt;
+    }
+    return info.contentSize;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ropewalk

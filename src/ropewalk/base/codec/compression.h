@@ -1,0 +1,32 @@
+#pragma once
+// Compression: bytes to bytes with limits. Frames, blocks and streams of foreign files come here.
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "ropewalk/base/core/bytes.h"
+
+namespace ropewalk {
+
+enum class Compression : std::uint8_t { none, lz4_frame, zstd, gzip, zlib };
+
+/// "none", "lz4", "zstd", "gzip", "zlib".
+std::string_view compression_name(Compression codec);
+std::optional<Compression> compression_from_name(std::string_view name);
+
+/// Compresses `input` as one frame appended to `out`. Level 0 means the default: lz4 fast, zstd 1,
+/// gzip and zlib 6. Errors: invalid_argument for a level the codec does not have; internal.
+Status compress(Compression codec, ByteSpan input, int level, Bytes& out);
+
+/// Decodes one frame whose decoded size is known, straight into `out`.
+/// Errors: data_loss when the frame is damaged, ends early, or decodes to another size than `out`.
+Status decompress_exact(Compression codec, ByteSpan input, MutableByteSpan out);
+
+/// Decodes input of unknown size, growing in steps. Errors: data_loss; resource_exhausted above
+/// `max_bytes`.
+Result<Bytes> decompress(Compression codec, ByteSpan input, std::uint64_t max_bytes);
+
+/// Returns the decoded size that a zstd or lz4 frame states, or nullopt when it states none.
+std::optional<std::uint64_t> stated_size(Compression codec, ByteSpan input);
+
+}  // namespace ropewalk

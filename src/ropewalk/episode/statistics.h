@@ -1,0 +1,84 @@
+#pragma once
+// Statistics of features: moments in double, exact quantiles per episode, mergeable over episodes.
+// Spec: lerobot-formats section 5. Standard deviation is the population form.
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <arrow/type_fwd.h>
+
+#include "ropewalk/episode/episode.h"
+
+namespace ropewalk {
+
+inline constexpr std::array<double, 5> kQuantileLevels{0.01, 0.10, 0.50, 0.90, 0.99};
+inline constexpr std::array<std::string_view, 5> kQuantileNames{"q01", "q10", "q50", "q90", "q99"};
+
+/// Statistics of one feature over one episode or one dataset.
+/// Shape: vectors hold product(shape) values in C order; scalars one; cameras [channels, 1, 1].
+struct FeatureStatistics {
+  std::vector<std::int64_t> shape{1};
+  std::vector<double> min, max, mean, std;
+  std::int64_t count = 0;  ///< frames; for cameras the number of sampled frames
+  /// One vector per level of kQuantileLevels, or all empty when not computed.
+  std::array<std::vector<double>, 5> quantiles;
+
+  bool has_quantiles() const { return !quantiles[0].empty(); }
+};
+
+/// By feature name. Ordered, so that files are the same for the same input.
+using StatisticsMap = std::map<std::string, FeatureStatistics>;
+
+struct StatisticsOptions {
+  bool quantiles = false;
+  /// v3.0 folds all leading dimensions of an N-D feature into rows and keeps the last; v2.1 keeps
+  /// all.
+  bool fold_leading_dimensions = false;
+};
+
+/// Computes statistics of one column (scalar, fixed-size list or nested list of a numeric or bool
+/// type; T rows). Non-finite values are left out of min, max and moments of their element.
+/// Errors: invalid_argument for a type without statistics (string).
+Result<FeatureStatistics> column_statistics(const arrow::Array& column, const Feature& feature,
+                                            const StatisticsOptions& options);
+/// The same for every numeric column of a batch; columns without statistics are left out.
+Result<StatisticsMap> batch_statistics(const arrow::RecordBatch& batch, const Schema& schema,
+                                       const StatisticsOptions& options);
+
+/// Ordinals of the frames that count for a camera: n = clip(int(len^0.75), min(100, len), 10000) at
+/// round-half-even(linspace(0, len-1, n)). Spec: lerobot-formats 5.2.
+std::vector<std::int64_t> sampled_frames(std::int64_t length);
+/// Statistics of the sampled frames of a camera, decoded and downsampled as upstream does, values
+/// divided by 255. Errors: those of decoding.
+Result<FeatureStatistics> camera_statistics(const Episode& episode, const std::string& camera,
+                                            const StatisticsOptions& options);
+
+/// Pools episodes: means by count, variances by the parallel rule, min of min, max of max;
+/// quantiles from mergeable sketches that were fed with the columns.
+class StatisticsPool {
+ public:
+  StatisticsPool();
+  ~StatisticsPool();
+  StatisticsPool(StatisticsPool&&) noexcept;
+
+  void add(const StatisticsMap& episode);
+  /// Feeds the sketches that dataset quantiles come from.
+  Status add_values(const arrow::RecordBatch& batch, const Schema& schema,
+                    const StatisticsOptions& options);
+  StatisticsMap result() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// {feature: {min, max, mean, std, count, q01 …}} in upstream's nesting; `with_count` false gives
+/// the four-member form of the recorder's stats.json.
+Json statistics_to_json(const StatisticsMap& statistics, bool with_count = true);
+/// Reads any of the shapes found in files; unreadable entries become findings and are left out.
+StatisticsMap statistics_from_json(const Json& json, Findings* findings = nullptr);
+
+}  // namespace ropewalk
