@@ -124,6 +124,14 @@ class CheckLayers(unittest.TestCase):
         self.assert_fault("src/ropewalk/base/io/a.cc", "<gtest/gtest.h>", "belongs to tests")
         self.assert_fault("src/ropewalk/base/io/a.cc", '"tests/support/temp_dir.h"', "tests alone")
 
+    def test_headers_of_an_app_are_its_own(self):
+        self.assertEqual(
+            self.faults("apps/cli/a.h", "<fmt/format.h>", '"apps/cli/b.h"', '"ropewalk/engine/e.h"'),
+            [],
+        )
+        self.assert_fault("src/ropewalk/engine/a.cc", '"apps/cli/b.h"', "belongs to an app")
+        self.assert_fault("apps/cli/a.cc", '"ropewalk/dataset/lerobot/x.h"', "lerobot")
+
     def test_file_outside_every_module_is_named(self):
         self.assert_fault("src/ropewalk/util/a.cc", "<vector>", "in no module")
 
