@@ -8,8 +8,8 @@ Three rules:
 1. A module includes itself and the modules its row names. The rows themselves run downward:
    core < base < format < episode < dataset, stage < engine < apps, never sideways.
 2. A third-party header is included by its owners alone.
-3. A public header (a .h of src/ that does not end in _internal.h) includes no third-party header, except
-   arrow/type_fwd.h where the dependency table allows it.
+3. A public header (a .h of src/ that does not end in _internal.h) includes no third-party header,
+   except arrow/type_fwd.h where the dependency table allows it.
 """
 
 import fnmatch
