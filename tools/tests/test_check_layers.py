@@ -126,7 +126,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_headers_of_an_app_are_its_own(self):
         self.assertEqual(
-            self.faults("apps/cli/a.h", "<fmt/format.h>", '"apps/cli/b.h"', '"ropewalk/engine/e.h"'),
+            self.faults("apps/cli/a.h", '"apps/cli/b.h"', '"ropewalk/engine/e.h"'),
             [],
         )
         self.assert_fault("src/ropewalk/engine/a.cc", '"apps/cli/b.h"', "belongs to an app")
