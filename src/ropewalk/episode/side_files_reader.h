@@ -1,0 +1,31 @@
+#pragma once
+// Reads back what SideFiles writes: the files under meta/ of an HDF5 or MCAP export, ours or EVA's.
+// (A LeRobot dataset as found in the field needs the tolerant reader of dataset/lerobot.)
+// Spec: review-export-upload 2.2, 2.4, 7.0.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ropewalk/base/core/limits.h"
+#include "ropewalk/episode/episode.h"
+
+namespace ropewalk {
+
+struct SideFileContents {
+  std::string codebase_version;
+  std::string dataset_format;  ///< empty when absent
+  Schema schema;               ///< cameras are of kind video: frames are served, no picture files
+  std::vector<EpisodeInfo> episodes;
+  std::vector<std::string> tasks;  ///< by task_index
+  Json info;                       ///< info.json as it stands
+  Json statistics;                 ///< stats.json, or null when absent
+  Findings findings;
+};
+
+/// Reads `root`/meta. Episode rows must be numbered 0, 1, 2 … in order.
+/// Errors: not_found naming the file; data_loss naming file, line, expected and found;
+/// resource_exhausted (Limits).
+Result<SideFileContents> read_side_files(const std::filesystem::path& root,
+                                         const Limits& limits = {});
+
+}  // namespace ropewalk
