@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <arrow/type_fwd.h>
@@ -25,6 +27,9 @@ struct FeatureStatistics {
   std::int64_t count = 0;  ///< frames; for cameras the number of sampled frames
   /// One vector per level of kQuantileLevels, or all empty when not computed.
   std::array<std::vector<double>, 5> quantiles;
+  /// Cameras that were decoded: how often each sample value occurs, [channels, 256 or 65536] in C
+  /// order; empty otherwise. Makes the quantiles of pooled episodes exact.
+  std::vector<std::uint64_t> histogram;
 
   bool has_quantiles() const { return !quantiles[0].empty(); }
 };
@@ -40,8 +45,9 @@ struct StatisticsOptions {
 };
 
 /// Computes statistics of one column (scalar, fixed-size list or nested list of a numeric or bool
-/// type; T rows). Non-finite values are left out of min, max and moments of their element.
-/// Errors: invalid_argument for a type without statistics (string).
+/// type; T rows). Non-finite values are left out; an element with no finite value gets zeros.
+/// Errors: invalid_argument for a type without statistics (string); data_loss for a null and for
+/// rows whose length differs.
 Result<FeatureStatistics> column_statistics(const arrow::Array& column, const Feature& feature,
                                             const StatisticsOptions& options);
 /// The same for every numeric column of a batch; columns without statistics are left out.
@@ -51,21 +57,29 @@ Result<StatisticsMap> batch_statistics(const arrow::RecordBatch& batch, const Sc
 /// Ordinals of the frames that count for a camera: n = clip(int(len^0.75), min(100, len), 10000) at
 /// round-half-even(linspace(0, len-1, n)). Spec: lerobot-formats 5.2.
 std::vector<std::int64_t> sampled_frames(std::int64_t length);
-/// Statistics of the sampled frames of a camera, decoded and downsampled as upstream does, values
-/// divided by 255. Errors: those of decoding.
+/// Statistics of the sampled frames of a camera, decoded and downsampled as upstream does. Bytes
+/// are divided by 255, 16-bit samples stay in their unit; one channel is told as three equal ones.
+/// Memory: one frame. Errors: those of decoding; cancelled.
 Result<FeatureStatistics> camera_statistics(const Episode& episode, const std::string& camera,
-                                            const StatisticsOptions& options);
+                                            const StatisticsOptions& options,
+                                            std::stop_token stop = {});
+/// The statistics that a histogram of samples holds. Shape: histogram [channels, bins], bins 256
+/// (bytes, divided by 255) or 65536. `count` is the number of frames behind it.
+FeatureStatistics histogram_statistics(std::vector<std::uint64_t> histogram, std::size_t bins,
+                                       std::int64_t count, const StatisticsOptions& options);
 
 /// Pools episodes: means by count, variances by the parallel rule, min of min, max of max;
-/// quantiles from mergeable sketches that were fed with the columns.
+/// quantiles from mergeable sketches that were fed with the columns (exact for small data), for
+/// cameras from their histograms. Memory: at most 64 MiB per feature. Not thread-safe.
 class StatisticsPool {
  public:
   StatisticsPool();
   ~StatisticsPool();
   StatisticsPool(StatisticsPool&&) noexcept;
 
+  /// A feature whose number of elements differs between episodes is left out of the result.
   void add(const StatisticsMap& episode);
-  /// Feeds the sketches that dataset quantiles come from.
+  /// Feeds the sketches that dataset quantiles come from. Errors: as column_statistics.
   Status add_values(const arrow::RecordBatch& batch, const Schema& schema,
                     const StatisticsOptions& options);
   StatisticsMap result() const;
@@ -78,7 +92,9 @@ class StatisticsPool {
 /// {feature: {min, max, mean, std, count, q01 …}} in upstream's nesting; `with_count` false gives
 /// the four-member form of the recorder's stats.json.
 Json statistics_to_json(const StatisticsMap& statistics, bool with_count = true);
-/// Reads any of the shapes found in files; unreadable entries become findings and are left out.
+Json statistics_to_json(const FeatureStatistics& statistics, bool with_count = true);
+/// Reads any of the shapes found in files; entries without four readable moments become findings
+/// and are left out. A missing count reads as 0.
 StatisticsMap statistics_from_json(const Json& json, Findings* findings = nullptr);
 
 }  // namespace ropewalk
