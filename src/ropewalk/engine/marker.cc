@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "ropewalk/base/io/file.h"
-
 namespace ropewalk {
 
-Json to_json(const Marker& marker) {
+Json to_json(const SplitMarker& marker) {
   Json out = Json::object();
   out.set("source_dir", marker.source_dir);
   out.set("subset", marker.subset);
@@ -31,8 +29,8 @@ Json to_json(const Marker& marker) {
   return out;
 }
 
-Result<Marker> marker_from_json(const Json& json) {
-  Marker marker;
+Result<SplitMarker> split_marker_from_json(const Json& json) {
+  SplitMarker marker;
   for (const auto& [key, into] : std::initializer_list<std::pair<const char*, std::string*>>{
            {"source_dir", &marker.source_dir},
            {"subset", &marker.subset},
@@ -68,14 +66,6 @@ Result<Marker> marker_from_json(const Json& json) {
     marker.counts.rejected_frames = counts->get_int64("rejected_frames").value_or(0);
     marker.counts.overrides = counts->get_int64("overrides").value_or(0);
   }
-  return marker;
-}
-
-Result<Marker> read_marker(const std::filesystem::path& half) {
-  const std::filesystem::path path = half / kMarkerPath;
-  ROPEWALK_ASSIGN_OR_RETURN(const std::string text, read_text_file(path, 64ULL << 20));
-  ROPEWALK_ASSIGN_OR_RETURN_CTX(const Json json, parse_json(text), path.string());
-  ROPEWALK_ASSIGN_OR_RETURN_CTX(Marker marker, marker_from_json(json), path.string());
   return marker;
 }
 

@@ -2,7 +2,6 @@
 // The marker meta/quality_split.json inside each half of a published pair.
 // Spec: review-export-upload 5.5. Markers of other writers lack the keys added here; they read as well.
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,8 +10,6 @@
 #include "ropewalk/base/core/result.h"
 
 namespace ropewalk {
-
-inline constexpr const char* kMarkerPath = "meta/quality_split.json";
 
 struct SplitCounts {
   std::int64_t accepted_episodes = 0;
@@ -23,7 +20,8 @@ struct SplitCounts {
   bool operator==(const SplitCounts&) const = default;
 };
 
-struct Marker {
+/// All members of a marker; stage/publish reads the few it needs by itself.
+struct SplitMarker {
   std::string source_dir;
   std::string subset;          ///< "accepted" or "rejected"
   std::string dataset_format;  ///< "lerobot_v21", "lerobot_v3", "hdf5", "mcap"
@@ -38,11 +36,8 @@ struct Marker {
   SplitCounts counts;
 };
 
-Json to_json(const Marker& marker);
+Json to_json(const SplitMarker& marker);
 /// Errors: data_loss naming the member that is missing or of another type.
-Result<Marker> marker_from_json(const Json& json);
-/// Errors: not_found; data_loss with the file's name.
-Result<Marker> read_marker(const std::filesystem::path& half);
-
+Result<SplitMarker> split_marker_from_json(const Json& json);
 
 }  // namespace ropewalk

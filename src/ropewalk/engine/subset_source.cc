@@ -41,40 +41,11 @@ class SubsetEpisode final : public Episode {
   const EpisodeInfo& info_;
 };
 
-void set_or_erase(Json& row, std::string_view key, const std::string& value) {
-  if (value.empty()) {
-    row.erase(key);
-  } else {
-    row.set(key, value);
-  }
-}
-
 }  // namespace
 
 SubsetSource::SubsetSource(const EpisodeSource& source, std::vector<std::int64_t> positions,
-                           std::vector<EpisodeReview> reviews)
-    : source_(source), positions_(std::move(positions)) {
-  infos_.reserve(positions_.size());
-  for (std::size_t i = 0; i < positions_.size(); ++i) {
-    EpisodeInfo info = source_.info(positions_[i]);
-    if (!reviews.empty()) {
-      const EpisodeReview& review = reviews[i];
-      info.verdict = review.verdict;
-      info.note = review.note;
-      set_or_erase(info.row, "qc_verdict", review.verdict);
-      set_or_erase(info.row, "qc_note", review.note);
-      if (!review.quality.empty()) {
-        info.quality = review.quality;
-        info.row.set("quality", review.quality);
-      }
-      if (!review.issues.is_null()) {
-        info.issues = review.issues;
-        info.row.set("quality_issues", review.issues);
-      }
-    }
-    infos_.push_back(std::move(info));
-  }
-}
+                           std::vector<EpisodeInfo> infos)
+    : source_(source), positions_(std::move(positions)), infos_(std::move(infos)) {}
 
 const EpisodeInfo& SubsetSource::info(std::int64_t i) const {
   return infos_[static_cast<std::size_t>(i)];

@@ -1,26 +1,18 @@
 #pragma once
-// SubsetSource: some episodes of a source in a given order, with verdict and note from the ledger.
-// A half of an export pair is the copy of a SubsetSource into a sink.
+// SubsetSource: some episodes of a source in a given order, with the infos the caller gives them (review
+// state from the ledger, for example). A half of an export pair is the copy of a SubsetSource.
 #include <vector>
 
 #include "ropewalk/episode/episode.h"
 
 namespace ropewalk {
 
-/// What replaces the review state of one episode's row.
-struct EpisodeReview {
-  std::string verdict;  ///< "pass", "fail" or empty; empty removes `qc_verdict` from the row
-  std::string note;
-  std::string quality;  ///< "green", "red" or empty to keep what the row says
-  Json issues;          ///< replaces `quality_issues` unless null
-};
-
 class SubsetSource final : public EpisodeSource {
  public:
-  /// `positions` are positions in `source`, `reviews` as many entries or none.
+  /// `positions` are positions in `source`, `infos` what each of them says of itself.
   /// Lifetime: `source` must outlive this.
   SubsetSource(const EpisodeSource& source, std::vector<std::int64_t> positions,
-               std::vector<EpisodeReview> reviews = {});
+               std::vector<EpisodeInfo> infos);
 
   const Schema& schema() const override { return source_.schema(); }
   const std::string& name() const override { return source_.name(); }

@@ -1,0 +1,7 @@
+#include "ropewalk/engine/version.h"
+
+namespace ropewalk {
+
+const char* version() { return ROPEWALK_VERSION; }
+
+}  // namespace ropewalk
