@@ -1,0 +1,142 @@
+#include "ropewalk/engine/review.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "ropewalk/dataset/lerobot/lerobot.h"
+#include "ropewalk/engine/open.h"
+
+namespace ropewalk {
+namespace {
+
+Json entry_to_json(const ReviewEntry& entry) {
+  const ReviewRow& row = entry.row;
+  const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
+  Json out = Json::object();
+  out.set("episode_index", row.episode_index);
+  out.set("length", row.length);
+  Json tasks = Json::array();
+  for (const std::string& task : entry.tasks) tasks.push_back(task);
+  out.set("tasks", std::move(tasks));
+  out.set("quality", text(row.quality));
+  out.set("quality_issues", row.issues.is_null() ? Json::array() : row.issues);
+  out.set("quality_findings", row.findings.is_null() ? Json::array() : row.findings);
+  out.set("verdict", text(row.verdict));
+  out.set("verdict_by_machine", row.verdict_by_machine);
+  out.set("note", row.note);
+  out.set("outcome", outcome_name(entry.decision.outcome));
+  out.set("decided_by", decided_by_name(entry.decision.by));
+  out.set("overrides_quality", entry.decision.overrides_quality);
+  out.set("trashed", !row.trashed_at.empty());
+  out.set("revision", row.revision);
+  return out;
+}
+
+}  // namespace
+
+Json ScanReport::to_json() const {
+  Json out = Json::object();
+  out.set("format", format);
+  out.set("red", red);
+  out.set("frames", frames);
+  out.set("pictures", pictures);
+  out.set("recorded", recorded);
+  out.set("revision", revision);
+  out.set("seconds", seconds);
+  Json list = Json::array();
+  for (const ScannedEpisode& episode : episodes) {
+    Json entry = Json::object();
+    entry.set("episode_index", episode.episode_index);
+    entry.set("length", episode.length);
+    entry.set("quality", episode.quality.quality());
+    entry.set("quality_issues", episode.quality.issues_json());
+    entry.set("quality_findings", episode.quality.findings_json());
+    if (!episode.error.empty()) entry.set("error", episode.error);
+    list.push_back(std::move(entry));
+  }
+  out.set("episodes", std::move(list));
+  return out;
+}
+
+Json ReviewList::to_json() const {
+  Json out = Json::object();
+  out.set("revision", revision);
+  out.set("accepted", accepted);
+  out.set("rejected", rejected);
+  out.set("undecided", undecided);
+  Json list = Json::array();
+  for (const ReviewEntry& entry : entries) list.push_back(entry_to_json(entry));
+  out.set("episodes", std::move(list));
+  out.set("findings", findings.to_json());
+  return out;
+}
+
+Json to_json(const LedgerChange& change) {
+  Json out = Json::object();
+  out.set("revision", change.revision);
+  Json lines = Json::array();
+  for (const LedgerLine& line : change.lines) lines.push_back(to_json(line));
+  out.set("lines", std::move(lines));
+  return out;
+}
+
+Result<ReviewList> review_list(const std::filesystem::path& path,
+                               const std::optional<std::vector<std::int64_t>>& episodes) {
+  ROPEWALK_ASSIGN_OR_RETURN(const Ledger ledger, Ledger::open_for_read(path));
+  ROPEWALK_ASSIGN_OR_RETURN(const auto source, open_lerobot(path, {}));
+  ReviewList out;
+  out.revision = ledger.revision();
+  out.findings = ledger.findings();
+  std::set<std::int64_t> wanted;
+  if (episodes) wanted.insert(episodes->begin(), episodes->end());
+  for (const ReviewRow& row : ledger.rows()) {
+    const Decision decision = decide(row.verdict, row.quality);
+    if (row.trashed_at.empty()) {
+      ++(decision.outcome == Outcome::accepted ? out.accepted : out.rejected);
+      if (row.verdict.empty()) ++out.undecided;
+    }
+    if (episodes && wanted.erase(row.episode_index) == 0) continue;
+    ReviewEntry entry{.row = row, .decision = decision};
+    if (const auto position = source->position_of(row.episode_index)) {
+      EpisodeInfo info = source->info(*position);
+      ledger.apply(info);
+      entry.tasks = info.tasks;
+      entry.raw = std::move(info.row);
+    }
+    out.entries.push_back(std::move(entry));
+  }
+  if (!wanted.empty()) {
+    return not_found(fmt::format("{}: no episode {}", path.string(), *wanted.begin()));
+  }
+  return out;
+}
+
+Result<LedgerChange> review_mark(const std::filesystem::path& path, const MarkRequest& request,
+                                 const LedgerActor& actor) {
+  if (!request.verdict && !request.note) {
+    return invalid_argument("mark needs a verdict, a note, or both");
+  }
+  ROPEWALK_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open_for_write(path, actor));
+  ROPEWALK_ASSIGN_OR_RETURN(LedgerChange change, ledger.mark(request));
+  ROPEWALK_RETURN_IF_ERROR(ledger.project());
+  return change;
+}
+
+Result<std::vector<LedgerLine>> review_log(const std::filesystem::path& path,
+                                           const LogFilter& filter) {
+  ROPEWALK_ASSIGN_OR_RETURN(const Ledger ledger, Ledger::open_for_read(path));
+  return ledger.log(filter);
+}
+
+Result<LedgerChange> review_undo(const std::filesystem::path& path, const UndoRequest& request,
+                                 const LedgerActor& actor) {
+  ROPEWALK_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open_for_write(path, actor));
+  ROPEWALK_ASSIGN_OR_RETURN(LedgerChange change, ledger.undo(request));
+  ROPEWALK_RETURN_IF_ERROR(ledger.project());
+  return change;
+}
+
+}  // namespace ropewalk
