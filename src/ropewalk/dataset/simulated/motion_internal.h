@@ -1,69 +1,70 @@
 #pragma once
-// Motion: what the two arms and the blocks do in one episode, as a function of time.
+// Motion: what the two arms and their blocks do in one episode, as a function of time.
 #include <array>
 #include <cstdint>
 #include <vector>
 
-namespace ropewalk::simulated {
+#include "ropewalk/dataset/simulated/kinematics_internal.h"
 
-inline constexpr int kArms = 2;
-inline constexpr int kArmJoints = 6;  ///< without the gripper
-inline constexpr int kArmDof = 7;     ///< with it: 0 open … 1 closed is stored as opening in metres
+namespace ropewalk::simulated {
 
 /// A small deterministic generator (splitmix64): the same numbers on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next();
-  double uniform(double low, double high);
+  std::uint64_t next() {
+    state_ += 0x9E3779B97F4A7C15ULL;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31);
+  }
+  double uniform(double low, double high) {
+    return low + (high - low) * static_cast<double>(next() >> 11) * 0x1.0p-53;
+  }
 
  private:
   std::uint64_t state_;
 };
 
-struct Point {
-  double x = 0;
-  double y = 0;
-};
-
-/// Joint angles in radians, then the gripper opening in metres (0 closed, 0.08 open).
-using ArmState = std::array<double, kArmDof>;
-
-/// Pose of the tool: position in metres, unit quaternion (w, x, y, z), gripper opening.
-using ToolPose = std::array<double, 8>;
-
-/// Where the drawing needs the links of an arm, in metres on the table plane.
-struct ArmShape {
-  std::array<Point, 4> joints;  ///< base, elbow, wrist, tool
-  double tool_yaw = 0;
-  double opening = 0;
-};
+inline constexpr double kBlockHalf = 0.022;  ///< half the edge of a block, metres
+inline constexpr double kPadHalf = 0.055;    ///< half the edge of the pad it is put on
 
 struct Block {
-  Point at;
+  Vec3 at;  ///< its centre
   double yaw = 0;
-  int colour = 0;
 };
 
+/// Each arm brings its block to a pad and back, as often as the time allows, and rests at home at
+/// both ends. While the arms work, every joint also moves a little, as an operator's hand does.
 /// Threads: const members may run concurrently.
 class Motion {
  public:
-  /// `duration` in seconds; `idle_begin` < `idle_end` is a span in which nothing moves.
+  /// `duration` in seconds; nothing moves at all from `idle_begin` to `idle_end`.
   Motion(std::uint64_t seed, double duration, double idle_begin, double idle_end);
 
   ArmState arm(int index, double time) const;
-  ArmShape shape(int index, double time) const;
-  ToolPose tool(int index, double time) const;
-  std::vector<Block> blocks(double time) const;
+  ArmPose pose(int index, double time) const;
+  /// Where an arm stands.
+  static Vec3 base(int index);
+  Block block(int index, double time) const;
+  /// Where the pad of an arm lies.
+  Block pad(int index) const { return pads_[static_cast<std::size_t>(index)]; }
 
  private:
-  double warp(double time) const;
-
   struct Waypoint {
     double time;
     ArmState state;
+    bool holds;  ///< the block is in the hand from here to the next waypoint
   };
+  double warp(double time) const;
+  ArmState planned(int index, double time) const;
+  void plan_arm(int index, Random& random, double active);
+
   std::array<std::vector<Waypoint>, kArms> waypoints_;
+  std::array<Block, kArms> pads_;
+  std::array<Block, kArms> starts_;
+  std::array<std::array<double, kArmJoints>, kArms> tremor_phase_{};
   double idle_begin_;
   double idle_end_;
 };

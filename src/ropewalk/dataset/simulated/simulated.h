@@ -1,7 +1,8 @@
 #pragma once
 // simulated: a drawn two-arm scene with its signals, as a source of episodes.
-// Joint states, end-effector poses, commands and pictures agree: the pictures are drawn from the same
-// trajectory the columns hold. Faults that recordings have can be injected, one kind per episode.
+// Joint states, end-effector poses, commands and pictures agree: the pictures are drawn from the
+// same trajectory the columns hold. Faults that recordings have can be injected, one kind per
+// episode.
 //
 // Typical usage: `auto source = open_simulated({.episodes = 8, .faults = some_faults()});`
 // Same options, same values and pixels on every machine of one floating-point behaviour.
@@ -54,8 +55,8 @@ struct SimulatedOptions {
   Status validate() const;
 };
 
-/// Faults are dealt to episodes in an order that depends on the seed; with fewer episodes than faults
-/// an episode gets several.
+/// Faults are dealt to episodes in an order that depends on the seed; with fewer episodes than
+/// faults an episode gets several.
 Result<std::unique_ptr<EpisodeSource>> open_simulated(const SimulatedOptions& options);
 
 /// The faults that episode `episode` of these options has.
