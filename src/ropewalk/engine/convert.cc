@@ -34,9 +34,12 @@ Result<ConvertReport> convert_dataset(const ConvertRequest& request, const RunCo
                                                           .pool = context.pool,
                                                           .stop = context.stop}));
   ROPEWALK_ASSIGN_OR_RETURN(StagedDirectory stage, StagedDirectory::create(request.out));
-  ROPEWALK_ASSIGN_OR_RETURN(const auto sink, make_sink(request.format, stage.path(), request.sink));
+  ROPEWALK_ASSIGN_OR_RETURN(const FormatSink made,
+                            make_sink(request.format, stage.path(), *source, request.sink));
+  const auto& sink = made.sink;
   ROPEWALK_RETURN_IF_ERROR(copy(*source, *sink, context));
   context.report({.phase = "proving", .item = {}});
+  ROPEWALK_RETURN_IF_ERROR(made.prove(context));
   ROPEWALK_RETURN_IF_ERROR(prove_structure(stage.path(), request.format, *source, context));
   ROPEWALK_RETURN_IF_ERROR(stage.publish());
 

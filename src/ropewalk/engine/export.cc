@@ -258,6 +258,7 @@ Result<ExportReport> export_dataset(const ExportRequest& request, const RunConte
   }
 
   std::int64_t done_before = 0;
+  std::vector<FormatSink> proofs;
   const auto write_half = [&](const SubsetSource& half, const std::filesystem::path& root,
                               ManifestBuilder& manifest, const char* subset,
                               std::vector<std::int64_t> indices) -> Status {
@@ -269,13 +270,15 @@ Result<ExportReport> export_dataset(const ExportRequest& request, const RunConte
       shown.total = static_cast<std::int64_t>(positions.size());
       context.report(shown);
     };
-    ROPEWALK_ASSIGN_OR_RETURN(const auto sink, make_sink(request.format, root, request.sink));
+    ROPEWALK_ASSIGN_OR_RETURN(auto made, make_sink(request.format, root, half, request.sink));
+    const auto& sink = made.sink;
     ROPEWALK_RETURN_IF_ERROR(copy(half, *sink, phase));
     done_before += half.size();
     manifest.add(sink->files());
     report.findings.append(sink->findings());
     marker.subset = subset;
     marker.source_episode_indices = std::move(indices);
+    proofs.push_back(std::move(made));
     return manifest.write_file(kMarkerPath, as_bytes(to_json(marker).dump(2) + "\n"));
   };
   ROPEWALK_RETURN_IF_ERROR(write_half(accepted, publisher.accepted(),
@@ -288,6 +291,7 @@ Result<ExportReport> export_dataset(const ExportRequest& request, const RunConte
   const PairProof proof = [&](const std::filesystem::path& accepted_root,
                               const std::filesystem::path& rejected_root) -> Status {
     context.report({.phase = "proving", .item = {}});
+    for (const FormatSink& written : proofs) ROPEWALK_RETURN_IF_ERROR(written.prove(context));
     ROPEWALK_RETURN_IF_ERROR(prove_structure(accepted_root, request.format, accepted, context));
     ROPEWALK_RETURN_IF_ERROR(prove_structure(rejected_root, request.format, rejected, context));
     if (!request.prove_full) return ok_status();

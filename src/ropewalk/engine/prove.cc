@@ -35,8 +35,9 @@ Status prove_structure(const std::filesystem::path& half, std::string_view forma
                                    written->info(i).index, written->info(i).length));
     }
   }
-  if (format == "lerobot_v21") return prove_lerobot_v21(half, context);
-  if (format == "lerobot_v3") return prove_lerobot_v3(half, context);
+  // Without the sink's records the hashes are those of the manifest, which the caller checks.
+  if (format == "lerobot_v21") return prove_v21(half, {}, context).status();
+  if (format == "lerobot_v3") return prove_v3(half, {}, context).status();
   return parallel_for(context.pool, written->size(), [&](std::int64_t i) -> Status {
     ROPEWALK_RETURN_IF_ERROR(context.check_stop());
     ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto episode, written->open(i),

@@ -2,6 +2,7 @@
 // sinks: from the name of a format to a sink that writes it. The formats an export and a conversion
 // know, in the order they are shown everywhere.
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,10 +27,17 @@ struct SinkOptions {
 /// Errors: invalid_argument naming the formats, or the compressions of the format.
 Status validate_sink_options(std::string_view format, const SinkOptions& options);
 
-/// Creates a sink that writes into the directory `root`, which exists and is empty.
-Result<std::unique_ptr<EpisodeSink>> make_sink(std::string_view format,
-                                               const std::filesystem::path& root,
-                                               const SinkOptions& options = {});
+/// A sink with the proof that belongs to its layout.
+struct FormatSink {
+  std::unique_ptr<EpisodeSink> sink;
+  /// Re-opens what the sink wrote, after finish(): tables, numbers, locators, and every encoded picture
+  /// by its hash. Nothing is decoded. Errors: data_loss naming file, place, expected and found.
+  std::function<Status(const RunContext&)> prove;
+};
+
+/// Creates a sink that writes what `source` has into the directory `root`, which exists and is empty.
+Result<FormatSink> make_sink(std::string_view format, const std::filesystem::path& root,
+                             const EpisodeSource& source, const SinkOptions& options = {});
 
 /// Bytes that `source` takes in `format`, roughly: for the check of free space.
 /// `source_bytes` is what its files take now.
