@@ -1,0 +1,487 @@
+// MessageReader: messages of the segments of a file in one of three orders.
+//
+// Note [Order]: times are compared as keys. A key is the log time, or its complement in reverse
+// order; places in the file (segment, offset) break ties and are complemented alike. So one merge
+// serves both directions: segments are activated in the order of their first key, and an activated
+// segment gives its messages in the order of (key, place).
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "ropewalk/format/mcap/reader_internal.h"
+
+namespace ropewalk::mcap {
+namespace {
+
+struct Entry {
+  std::uint64_t key = 0;
+  std::uint64_t offset = 0;
+};
+
+// A segment at work: its messages in order, and its bytes unless the budget took them away.
+struct Active {
+  std::size_t segment = 0;
+  LoadedSegment loaded;
+  std::vector<Entry> entries;
+  std::size_t at = 0;
+  bool evicted = false;
+
+  std::uint64_t key() const { return entries[at].key; }
+};
+
+struct Binding {
+  const Channel* channel = nullptr;
+  const Schema* schema = nullptr;
+  bool wanted = false;
+  bool overridden = false;  // look into overrides for the place
+};
+
+// Definitions that differ from the one in force before them, by the place from which they are
+// valid: segment, offset in it.
+using Overrides = std::map<std::pair<std::size_t, std::uint64_t>, Binding>;
+
+}  // namespace
+
+struct MessageReader::Impl {
+  std::shared_ptr<const FileMap> map;
+  MessageQuery query;
+  Status status;
+  ProblemList problems;
+
+  std::vector<Segment> segments;  // verified copies
+  std::optional<std::unordered_set<std::string>> topics;
+  std::vector<Binding> bindings;                 // by channel id
+  std::map<std::uint16_t, Overrides> overrides;  // by channel id
+  std::deque<Channel> own_channels;              // defined in chunks, or placeholders
+  std::deque<Schema> own_schemas;
+  std::map<std::uint16_t, const Schema*> schema_now;  // redefined in chunks
+
+  // File order.
+  std::size_t next_segment = 0;
+  std::unique_ptr<Active> walked;
+  ChunkWalker walker{ByteSpan{}};
+
+  // Log-time orders.
+  std::vector<std::size_t> plan;  // segments by first key
+  std::size_t next_planned = 0;
+  std::vector<std::unique_ptr<Active>> heap;
+  std::unique_ptr<Active> current;
+  std::uint64_t bound = 0;  // keys below it belong to current alone
+  std::vector<std::unique_ptr<Active>> spare;
+  std::uint64_t held_bytes = 0;
+
+  bool reverse() const { return query.order == Order::reverse_log_time; }
+  std::uint64_t key_of(std::uint64_t time) const { return reverse() ? ~time : time; }
+  std::uint64_t first_key(const Segment& s) const {
+    return key_of(reverse() ? s.index.message_end_time : s.index.message_start_time);
+  }
+  bool in_time(std::uint64_t time) const {
+    return time >= query.begin_time && time <= query.last_time;
+  }
+  bool topic_wanted(const std::string& topic) const {
+    return !topics.has_value() || topics->contains(topic);
+  }
+
+  void start();
+  bool may_hold(Segment& segment);
+  Binding bind(const Channel& channel);
+  const Binding& binding_of(std::uint16_t id, std::size_t segment, std::uint64_t offset);
+  void on_schema(ByteSpan content, const Segment& segment);
+  void on_channel(ByteSpan content, std::size_t segment, std::uint64_t offset);
+  void on_other(std::uint8_t opcode, const Segment& segment, std::uint64_t offset);
+  bool deliver(Active& active, std::uint64_t offset, const Message& message, MessageView& out);
+  bool next_in_file_order(MessageView& out);
+  bool next_by_time(MessageView& out);
+  bool activate(std::size_t segment);
+  void push(std::unique_ptr<Active> active);
+  std::unique_ptr<Active> take_spare(std::size_t segment);
+  void keep_within_budget();
+  bool emit(MessageView& out);
+
+  // Order of the heap: the smallest (key, place) on top.
+  bool later(const std::unique_ptr<Active>& a, const std::unique_ptr<Active>& b) const {
+    if (a->key() != b->key()) return a->key() > b->key();
+    return reverse() ? a->segment < b->segment : a->segment > b->segment;
+  }
+};
+
+MessageReader::MessageReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+MessageReader::MessageReader(MessageReader&&) noexcept = default;
+MessageReader& MessageReader::operator=(MessageReader&&) noexcept = default;
+MessageReader::~MessageReader() = default;
+const Status& MessageReader::status() const { return impl_->status; }
+const std::vector<Problem>& MessageReader::problems() const { return impl_->problems; }
+
+MessageReader Reader::messages(MessageQuery query) const {
+  auto impl = std::make_unique<MessageReader::Impl>();
+  impl->map = map_;
+  impl->query = std::move(query);
+  impl->start();
+  return MessageReader(std::move(impl));
+}
+
+bool MessageReader::next(MessageView& out) {
+  if (!impl_->status.ok()) return false;
+  return impl_->query.order == Order::file ? impl_->next_in_file_order(out)
+                                           : impl_->next_by_time(out);
+}
+
+void MessageReader::Impl::start() {
+  if (query.topics.has_value()) {
+    topics.emplace(query.topics->begin(), query.topics->end());
+  }
+  for (const auto& [id, channel] : map->channels) {
+    if (bindings.size() <= id) bindings.resize(id + std::size_t{1});
+    bindings[id] = bind(channel);
+  }
+  segments = map->segments;
+  const bool filtered = query.topics.has_value() || query.begin_time != 0 ||
+                        query.last_time != std::numeric_limits<std::uint64_t>::max();
+  if (query.order == Order::file && !filtered) return;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    status = verify_segment(*map, segments[i], problems);
+    if (!status.ok()) return;
+    if (query.order != Order::file && may_hold(segments[i])) plan.push_back(i);
+  }
+  std::ranges::stable_sort(plan, [&](std::size_t a, std::size_t b) {
+    const std::uint64_t key_a = first_key(segments[a]);
+    const std::uint64_t key_b = first_key(segments[b]);
+    if (key_a != key_b) return key_a < key_b;
+    return reverse() ? a > b : a < b;
+  });
+}
+
+// Whether the filters leave anything of a segment.
+bool MessageReader::Impl::may_hold(Segment& segment) {
+  const ChunkIndex& index = segment.index;
+  if (!segment.trusted) return true;
+  if (index.message_index_offsets.empty()) return false;  // verified: it has no message
+  if (index.message_end_time < query.begin_time || index.message_start_time > query.last_time) {
+    return false;
+  }
+  if (!topics.has_value()) return true;
+  return std::ranges::any_of(index.message_index_offsets, [&](const auto& entry) {
+    const std::uint16_t id = entry.first;
+    // A channel that is not known yet may turn out to be wanted.
+    return id >= bindings.size() || bindings[id].channel == nullptr || bindings[id].wanted ||
+           bindings[id].overridden;
+  });
+}
+
+Binding MessageReader::Impl::bind(const Channel& channel) {
+  Binding out{.channel = &channel, .schema = nullptr, .wanted = topic_wanted(channel.topic)};
+  if (channel.schema_id == 0) return out;
+  if (const auto own = schema_now.find(channel.schema_id); own != schema_now.end()) {
+    out.schema = own->second;
+  } else if (const auto it = map->schemas.find(channel.schema_id); it != map->schemas.end()) {
+    out.schema = &it->second;
+  }
+  return out;
+}
+
+const Binding& MessageReader::Impl::binding_of(std::uint16_t id, std::size_t segment,
+                                               std::uint64_t offset) {
+  if (id >= bindings.size()) bindings.resize(id + std::size_t{1});
+  Binding& base = bindings[id];
+  if (base.overridden) {
+    const Overrides& of_id = overrides.at(id);
+    const auto after = of_id.upper_bound({segment, offset});
+    if (after != of_id.begin()) return std::prev(after)->second;
+  }
+  if (base.channel == nullptr) {
+    Channel placeholder;
+    placeholder.id = id;
+    placeholder.topic = fmt::format("unknown/{}", id);
+    own_channels.push_back(std::move(placeholder));
+    base.channel = &own_channels.back();
+    base.wanted = topic_wanted(base.channel->topic);
+    problems.push_back(
+        {.kind = ProblemKind::unknown_channel,
+         .offset = segments[segment].offset,
+         .length = segments[segment].end - segments[segment].offset,
+         .detail = fmt::format("no Channel with id {}: delivered as {}", id, base.channel->topic)});
+  } else if (base.channel->schema_id != 0 && base.schema == nullptr) {
+    problems.push_back({.kind = ProblemKind::missing_schema,
+                        .offset = segments[segment].offset,
+                        .length = 0,
+                        .detail = fmt::format("channel \"{}\": no Schema with id {}",
+                                              base.channel->topic, base.channel->schema_id)});
+    static const Schema kNone;
+    base.schema = &kNone;  // told once; delivered as null
+  }
+  return base;
+}
+
+void MessageReader::Impl::on_schema(ByteSpan content, const Segment& segment) {
+  auto schema = parse_schema(content);
+  if (!schema.ok() || schema->id == 0) return;
+  const std::uint16_t id = schema->id;
+  const Schema* known = nullptr;
+  if (const auto own = schema_now.find(id); own != schema_now.end()) {
+    known = own->second;
+  } else if (const auto it = map->schemas.find(id); it != map->schemas.end()) {
+    known = &it->second;
+  }
+  if (known != nullptr && *known == *schema) return;
+  if (known != nullptr) {
+    problems.push_back({.kind = ProblemKind::conflicting_definition,
+                        .offset = segment.offset,
+                        .length = segment.end - segment.offset,
+                        .detail = fmt::format("schema {}: \"{}\", and now \"{}\"", id, known->name,
+                                              schema->name)});
+  }
+  own_schemas.push_back(std::move(*schema));
+  schema_now[id] = &own_schemas.back();
+}
+
+void MessageReader::Impl::on_channel(ByteSpan content, std::size_t segment, std::uint64_t offset) {
+  auto channel = parse_channel(content);
+  if (!channel.ok()) return;
+  const std::uint16_t id = channel->id;
+  if (id >= bindings.size()) bindings.resize(id + std::size_t{1});
+  const bool known = bindings[id].channel != nullptr;
+  if (known) {
+    const Binding& now = binding_of(id, segment, offset);
+    const auto schema = schema_now.find(channel->schema_id);
+    const bool same_schema = schema == schema_now.end() || schema->second == now.schema;
+    if (*now.channel == *channel && same_schema) return;
+    if (!(*now.channel == *channel)) {
+      problems.push_back({.kind = ProblemKind::conflicting_definition,
+                          .offset = segments[segment].offset,
+                          .length = segments[segment].end - segments[segment].offset,
+                          .detail = fmt::format("channel {}: \"{}\", and now \"{}\"", id,
+                                                now.channel->topic, channel->topic)});
+    }
+  }
+  own_channels.push_back(std::move(*channel));
+  const Binding bound_here = bind(own_channels.back());
+  if (!known) {
+    bindings[id] = bound_here;
+    return;
+  }
+  bindings[id].overridden = true;
+  overrides[id][{segment, offset}] = bound_here;
+}
+
+void MessageReader::Impl::on_other(std::uint8_t opcode, const Segment& segment,
+                                   std::uint64_t offset) {
+  const bool legal = opcode >= 0x80 || opcode > static_cast<std::uint8_t>(Opcode::data_end);
+  if (legal) return;
+  problems.push_back({.kind = ProblemKind::nested_record,
+                      .offset = segment.offset,
+                      .length = segment.end - segment.offset,
+                      .detail = fmt::format("{} at byte {} of the chunk is not entered",
+                                            opcode_name(opcode), offset)});
+}
+
+bool MessageReader::Impl::deliver(Active& active, std::uint64_t offset, const Message& message,
+                                  MessageView& out) {
+  const Binding& binding = binding_of(message.channel_id, active.segment, offset);
+  if (!binding.wanted) return false;
+  static_cast<Message&>(out) = message;
+  out.channel = binding.channel;
+  out.schema = binding.schema != nullptr && binding.schema->id != 0 ? binding.schema : nullptr;
+  out.verified = active.loaded.verified;
+  return true;
+}
+
+// --- file order
+
+bool MessageReader::Impl::next_in_file_order(MessageView& out) {
+  for (;;) {
+    if (walked == nullptr) {
+      while (next_segment < segments.size() && !may_hold(segments[next_segment])) ++next_segment;
+      if (next_segment >= segments.size()) return false;
+      walked = take_spare(next_segment++);
+      status = load_segment(*map, segments[walked->segment], walked->loaded, problems);
+      if (!status.ok()) return false;
+      walker = ChunkWalker(walked->loaded.records);
+    }
+    const Segment& segment = segments[walked->segment];
+    std::uint8_t opcode = 0;
+    ByteSpan content;
+    std::uint64_t offset = walker.position();
+    while (walker.next(opcode, content)) {
+      if (opcode == static_cast<std::uint8_t>(Opcode::message)) {
+        Message message;
+        if (!message_at(walked->loaded.records, offset, message)) {
+          problems.push_back({.kind = ProblemKind::bad_record,
+                              .offset = segment.offset,
+                              .length = segment.end - segment.offset,
+                              .detail = fmt::format("a Message of {} bytes at byte {} of the chunk",
+                                                    content.size(), offset)});
+        } else if (in_time(message.log_time) && deliver(*walked, offset, message, out)) {
+          return true;
+        }
+      } else if (opcode == static_cast<std::uint8_t>(Opcode::schema)) {
+        on_schema(content, segment);
+      } else if (opcode == static_cast<std::uint8_t>(Opcode::channel)) {
+        on_channel(content, walked->segment, offset);
+      } else {
+        on_other(opcode, segment, offset);
+      }
+      offset = walker.position();
+    }
+    if (Status end = walker.status(); !end.ok()) {
+      problems.push_back({.kind = ProblemKind::chunk_damaged,
+                          .offset = segment.offset,
+                          .length = segment.end - segment.offset,
+                          .detail = std::string(end.message())});
+    }
+    spare.push_back(std::move(walked));
+  }
+}
+
+// --- log-time orders
+
+std::unique_ptr<Active> MessageReader::Impl::take_spare(std::size_t segment) {
+  std::unique_ptr<Active> out;
+  if (spare.empty()) {
+    out = std::make_unique<Active>();
+  } else {
+    out = std::move(spare.back());
+    spare.pop_back();
+  }
+  out->segment = segment;
+  out->entries.clear();
+  out->at = 0;
+  out->evicted = false;
+  return out;
+}
+
+void MessageReader::Impl::push(std::unique_ptr<Active> active) {
+  heap.push_back(std::move(active));
+  std::ranges::push_heap(heap, [&](const auto& a, const auto& b) { return later(a, b); });
+}
+
+// Loads a segment and lists its messages in order. Returns false when the source fails.
+bool MessageReader::Impl::activate(std::size_t number) {
+  std::unique_ptr<Active> active = take_spare(number);
+  const Segment& segment = segments[number];
+  status = load_segment(*map, segment, active->loaded, problems);
+  if (!status.ok()) return false;
+  ChunkWalker records(active->loaded.records);
+  std::uint8_t opcode = 0;
+  ByteSpan content;
+  bool sorted = true;
+  std::uint64_t bad_messages = 0;
+  const auto before = [&](const Entry& a, const Entry& b) {
+    if (a.key != b.key) return a.key < b.key;
+    return reverse() ? a.offset > b.offset : a.offset < b.offset;
+  };
+  for (std::uint64_t offset = 0; records.next(opcode, content); offset = records.position()) {
+    if (opcode == static_cast<std::uint8_t>(Opcode::message)) {
+      Message message;
+      if (!message_at(active->loaded.records, offset, message)) {
+        ++bad_messages;
+        continue;
+      }
+      if (!in_time(message.log_time) || !binding_of(message.channel_id, number, offset).wanted) {
+        continue;
+      }
+      const Entry entry{.key = key_of(message.log_time), .offset = offset};
+      if (!active->entries.empty() && !before(active->entries.back(), entry)) sorted = false;
+      active->entries.push_back(entry);
+    } else if (opcode == static_cast<std::uint8_t>(Opcode::schema)) {
+      on_schema(content, segment);
+    } else if (opcode == static_cast<std::uint8_t>(Opcode::channel)) {
+      on_channel(content, number, offset);
+    } else {
+      on_other(opcode, segment, offset);
+    }
+  }
+  Status end = records.status();
+  if (!end.ok() || bad_messages > 0) {
+    problems.push_back({.kind = ProblemKind::chunk_damaged,
+                        .offset = segment.offset,
+                        .length = segment.end - segment.offset,
+                        .detail = end.ok() ? fmt::format("{} messages too short", bad_messages)
+                                           : std::string(end.message())});
+  }
+  if (active->entries.empty()) {
+    spare.push_back(std::move(active));
+    return true;
+  }
+  if (!sorted) std::ranges::sort(active->entries, before);
+  if (active->key() < first_key(segment)) {
+    problems.push_back({.kind = ProblemKind::index_mismatch,
+                        .offset = segment.offset,
+                        .length = segment.end - segment.offset,
+                        .detail = "it holds messages outside the times its indexes give; they may "
+                                  "come out of order"});
+  }
+  held_bytes += active->loaded.bytes_held();
+  push(std::move(active));
+  keep_within_budget();
+  return true;
+}
+
+// Takes the bytes of the segments that are needed last; they are loaded again when their turn
+// comes.
+void MessageReader::Impl::keep_within_budget() {
+  while (held_bytes > map->options.cache_bytes && heap.size() > 1) {
+    Active* last = nullptr;
+    for (const auto& active : heap) {
+      if (active->evicted || active->loaded.bytes_held() == 0) continue;
+      if (last == nullptr || active->key() > last->key()) last = active.get();
+    }
+    if (last == nullptr || last == heap.front().get()) return;
+    held_bytes -= last->loaded.bytes_held();
+    last->loaded = {};
+    last->evicted = true;
+  }
+}
+
+bool MessageReader::Impl::emit(MessageView& out) {
+  if (current->evicted) {
+    ProblemList told_before;
+    status = load_segment(*map, segments[current->segment], current->loaded, told_before);
+    if (!status.ok()) return false;
+    current->evicted = false;
+    held_bytes += current->loaded.bytes_held();
+    keep_within_budget();
+  }
+  const std::uint64_t offset = current->entries[current->at++].offset;
+  Message message;
+  if (!message_at(current->loaded.records, offset, message)) {
+    status = data_loss(fmt::format("{}: byte {}: the file changed while it was read",
+                                   map->source->name(), segments[current->segment].offset));
+    return false;
+  }
+  // The same bytes passed the filter when the segment was activated.
+  static_cast<void>(deliver(*current, offset, message, out));
+  return true;
+}
+
+bool MessageReader::Impl::next_by_time(MessageView& out) {
+  if (current != nullptr) {
+    if (current->at < current->entries.size()) {
+      if (current->key() < bound) return emit(out);
+      push(std::move(current));
+    } else {
+      held_bytes -= current->loaded.bytes_held();
+      spare.push_back(std::move(current));
+    }
+  }
+  for (;;) {
+    const bool pending = next_planned < plan.size();
+    if (pending &&
+        (heap.empty() || first_key(segments[plan[next_planned]]) <= heap.front()->key())) {
+      if (!activate(plan[next_planned++])) return false;
+      continue;
+    }
+    if (heap.empty()) return false;
+    std::ranges::pop_heap(heap, [&](const auto& a, const auto& b) { return later(a, b); });
+    current = std::move(heap.back());
+    heap.pop_back();
+    bound = std::numeric_limits<std::uint64_t>::max();
+    if (!heap.empty()) bound = std::min(bound, heap.front()->key());
+    if (pending) bound = std::min(bound, first_key(segments[plan[next_planned]]));
+    return emit(out);
+  }
+}
+
+}  // namespace ropewalk::mcap

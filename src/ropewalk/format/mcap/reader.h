@@ -1,0 +1,144 @@
+#pragma once
+// mcap::Reader: opens any MCAP file, finished or not, and delivers its messages in log-time order,
+// reverse log-time order or file order. The summary is used where it holds; where it is missing or
+// lies, the records are walked and the index is built in memory. Damage is told in problems() and
+// costs only the messages it hit.
+//
+//   ROPEWALK_ASSIGN_OR_RETURN(auto source, open_source(path));
+//   ROPEWALK_ASSIGN_OR_RETURN(mcap::Reader reader, mcap::Reader::open(std::move(source)));
+//   mcap::MessageReader messages = reader.messages({.topics = {{"joints"}}});
+//   for (mcap::MessageView m; messages.next(m);) use(m.channel->topic, m.log_time, m.data);
+//   ROPEWALK_RETURN_IF_ERROR(messages.status());
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ropewalk/format/mcap/problem.h"
+#include "ropewalk/format/mcap/record_reader.h"
+#include "ropewalk/format/mcap/records.h"
+
+namespace ropewalk::mcap {
+
+struct ReaderOptions {
+  Limits limits;
+  /// Delivers the messages of a chunk whose CRC differs, marked Verified::unverified. Off: such a
+  /// chunk is skipped and reported.
+  bool lenient_crc = false;
+  /// Decoded chunks that one MessageReader or MessageLoader keeps. When overlapping chunks need
+  /// more, they are decoded again; results do not depend on it.
+  std::uint64_t cache_bytes = 64ULL << 20;
+};
+
+enum class Order : std::uint8_t { log_time, reverse_log_time, file };
+
+struct MessageQuery {
+  Order order = Order::log_time;  ///< equal times keep the order of the file
+  std::uint64_t begin_time = 0;
+  std::uint64_t last_time = std::numeric_limits<std::uint64_t>::max();  ///< inclusive
+  /// Topics to deliver; without it all, and none when it is empty.
+  std::optional<std::vector<std::string>> topics;
+};
+
+/// Lifetime: valid until the next call on the reader that gave it.
+struct MessageView : Message {
+  const Channel* channel = nullptr;
+  const Schema* schema = nullptr;  ///< null where the channel has none
+  Verified verified = Verified::no_crc;
+};
+
+/// Where one message stands, from the index; read it with a MessageLoader.
+struct MessageRef {
+  std::uint64_t log_time = 0;
+  std::uint64_t offset = 0;   ///< in the decoded records of its segment
+  std::uint32_t segment = 0;  ///< a chunk or a run of loose messages
+  std::uint16_t channel_id = 0;
+};
+
+struct FileMap;  // what is known of a file; shared by its readers
+
+/// Not thread-safe; readers of one file may run beside each other. Limits: memory is about
+/// ReaderOptions::cache_bytes, the chunks that overlap being decoded again when they need more, and
+/// 16 bytes per message of the chunks at work.
+class MessageReader {
+ public:
+  MessageReader(MessageReader&&) noexcept;
+  MessageReader& operator=(MessageReader&&) noexcept;
+  ~MessageReader();
+
+  /// Returns false at the end, and when the source fails, which status() then tells.
+  bool next(MessageView& out);
+  const Status& status() const;
+  /// What was met while reading, beside Reader::problems().
+  const std::vector<Problem>& problems() const;
+
+ private:
+  friend class Reader;
+  struct Impl;
+  explicit MessageReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Reads single messages by their place. Not thread-safe.
+class MessageLoader {
+ public:
+  MessageLoader(MessageLoader&&) noexcept;
+  MessageLoader& operator=(MessageLoader&&) noexcept;
+  ~MessageLoader();
+
+  /// Errors: data_loss naming the chunk when it is damaged or when the index lies about it.
+  Result<MessageView> load(const MessageRef& ref);
+
+ private:
+  friend class Reader;
+  struct Impl;
+  explicit MessageLoader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Threads: const members may run concurrently. Copies are cheap and share the file.
+/// Spec: Ropewalk's MCAP page, sections 3 and 9.
+class Reader {
+ public:
+  /// Errors: data_loss when the file is empty or not MCAP at all; whatever the source says.
+  static Result<Reader> open(std::shared_ptr<const Source> source, ReaderOptions options = {});
+
+  const Header& header() const;
+  bool finished() const;     ///< the file ends with a footer
+  bool has_summary() const;  ///< a summary was there and held
+  const std::map<std::uint16_t, Schema>& schemas() const;
+  const std::map<std::uint16_t, Channel>& channels() const;
+  /// As stored in the summary; nullopt when absent.
+  const std::optional<Statistics>& statistics() const;
+  /// All chunks, in file order, those included that no index lists.
+  std::vector<ChunkIndex> chunks() const;
+  const std::vector<AttachmentIndex>& attachments() const;
+  const std::vector<MetadataIndex>& metadata() const;
+  /// What was wrong while opening, in the order met.
+  const std::vector<Problem>& problems() const;
+
+  /// The channels with this topic: several are normal.
+  std::vector<const Channel*> channels_of(std::string_view topic) const;
+
+  MessageReader messages(MessageQuery query = {}) const;
+  /// Lists the messages of one topic in log-time order, from message indexes where they hold.
+  /// Limits: memory of 24 bytes per message.
+  Result<std::vector<MessageRef>> locate(std::string_view topic) const;
+  MessageLoader loader() const;
+
+  Result<Metadata> read_metadata(const MetadataIndex& index) const;
+  /// Hands the data to `take` in parts and checks the CRC at the end.
+  /// Errors: data_loss when the record or its CRC differs; what `take` returns.
+  Status read_attachment(const AttachmentIndex& index,
+                         const std::function<Status(ByteSpan)>& take) const;
+
+ private:
+  explicit Reader(std::shared_ptr<const FileMap> map) : map_(std::move(map)) {}
+  std::shared_ptr<const FileMap> map_;
+};
+
+}  // namespace ropewalk::mcap

@@ -1,0 +1,95 @@
+#pragma once
+// FileMap: what is known of an MCAP file after opening it: definitions, and the segments (chunks
+// and runs of loose messages) that tile its data section. Segments are loaded and checked here.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ropewalk/format/mcap/reader.h"
+
+namespace ropewalk::mcap {
+
+/// A loose run ends at this size, so that it loads like a chunk.
+inline constexpr std::uint64_t kLooseRunBytes = 1ULL << 20;
+
+/// A chunk, or a run of records outside chunks that begins and ends at record bounds.
+struct Segment {
+  bool is_chunk = true;
+  bool cut = false;      ///< a chunk whose end is not in the file
+  bool trusted = false;  ///< times and channel ids were compared with the content or its index
+  std::uint64_t offset = 0;
+  std::uint64_t end =
+      0;             ///< of the chunk record or of the run; MessageIndex records follow a chunk
+  ChunkIndex index;  ///< times and ids also of a loose run
+
+  std::uint64_t end_with_index() const { return is_chunk ? end + index.message_index_length : end; }
+};
+
+struct FileMap {
+  std::shared_ptr<const Source> source;
+  ReaderOptions options;
+  Header header;
+  bool finished = false;
+  bool has_summary = false;
+  std::map<std::uint16_t, Schema> schemas;
+  std::map<std::uint16_t, Channel> channels;
+  std::optional<Statistics> statistics;
+  std::vector<Segment> segments;  // in file order
+  std::vector<AttachmentIndex> attachments;
+  std::vector<MetadataIndex> metadata;
+  std::vector<Problem> problems;
+
+  void report(ProblemKind kind, std::uint64_t offset, std::uint64_t length, std::string detail) {
+    problems.push_back(
+        {.kind = kind, .offset = offset, .length = length, .detail = std::move(detail)});
+  }
+  /// Keeps the first definition of an id; a differing one is reported.
+  void define(Schema schema, std::uint64_t offset, std::uint64_t length);
+  void define(Channel channel, std::uint64_t offset, std::uint64_t length);
+};
+
+/// Reads summary or records; fills the map. Errors: not MCAP at all, or the source fails.
+Status open_file_map(FileMap& map);
+/// Loads the summary that ends at the end of the file. Returns false, with a problem, when it is
+/// not to be used. `data_end` is then where the data section ends.
+Result<bool> load_summary(FileMap& map, std::uint64_t* data_end);
+/// Walks the records of [begin, end) and adds what it finds.
+Status scan_range(FileMap& map, std::uint64_t begin, std::uint64_t end, bool whole_file);
+
+/// The bytes of one segment in memory.
+struct LoadedSegment {
+  ByteSpan records;
+  Verified verified = Verified::no_crc;
+  Bytes file_bytes;
+  Bytes decoded;
+  std::uint64_t bytes_held() const { return file_bytes.size() + decoded.size(); }
+};
+
+using ProblemList = std::vector<Problem>;
+
+/// Loads a segment. Damage is reported and leaves `out.records` empty (strict) or marked unverified
+/// (lenient, or a cut chunk). Errors: the source fails.
+Status load_segment(const FileMap& map, const Segment& segment, LoadedSegment& out,
+                    ProblemList& problems);
+
+/// The MessageIndex records behind a chunk, when they hold: they tile the announced bytes, name the
+/// announced channels, and every offset leaves room for a message.
+/// Returns nullopt, with a problem, when they do not hold, and without one when there are none.
+Result<std::optional<std::vector<MessageIndex>>> read_message_indexes(const FileMap& map,
+                                                                      const Segment& segment,
+                                                                      ProblemList& problems);
+
+/// Makes times and channel ids of a segment true: from its message indexes where they agree with
+/// chunk head and chunk index, else from its content. Errors: the source fails.
+Status verify_segment(const FileMap& map, Segment& segment, ProblemList& problems);
+
+/// Sets times and ids of a segment from records in memory.
+void describe_segment(ByteSpan records, Segment& segment);
+
+/// Parses the message at `offset` of records whose record bounds hold. Returns false when no
+/// message stands there.
+bool message_at(ByteSpan records, std::uint64_t offset, Message& out);
+
+}  // namespace ropewalk::mcap

@@ -1,0 +1,282 @@
+// Segments: loading the bytes of a chunk or of a run of loose messages, and comparing what indexes
+// say about it with what it holds.
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "ropewalk/format/mcap/reader_internal.h"
+
+namespace ropewalk::mcap {
+namespace {
+
+void report(ProblemList& problems, ProblemKind kind, const Segment& segment, std::string detail) {
+  problems.push_back({.kind = kind,
+                      .offset = segment.offset,
+                      .length = segment.end - segment.offset,
+                      .detail = std::move(detail)});
+}
+
+ProblemKind kind_of(const Status& status) {
+  if (status.reason() == "chunk_crc") return ProblemKind::chunk_crc;
+  if (status.code() == StatusCode::unimplemented) return ProblemKind::unknown_compression;
+  if (status.code() == StatusCode::resource_exhausted) return ProblemKind::limit;
+  return ProblemKind::chunk_damaged;
+}
+
+// Returns the part of the file as a view: into the map, else into `buffer`, whose size becomes that
+// of the part.
+Result<ByteSpan> file_bytes(const FileMap& map, std::uint64_t begin, std::uint64_t end,
+                            Bytes& buffer) {
+  const ByteSpan mapped = map.source->mapped();
+  const auto size = static_cast<std::size_t>(end - begin);
+  if (!mapped.empty()) return mapped.subspan(static_cast<std::size_t>(begin), size);
+  buffer.resize(size);
+  ROPEWALK_RETURN_IF_ERROR(map.source->read_at(begin, buffer));
+  return ByteSpan(buffer);
+}
+
+bool same(const ChunkHead& head, const ChunkIndex& index) {
+  return head.message_start_time == index.message_start_time &&
+         head.message_end_time == index.message_end_time &&
+         head.uncompressed_size == index.uncompressed_size &&
+         head.records_size == index.compressed_size && head.compression == index.compression;
+}
+
+// The whole records of a chunk that is cut, and uncompressed.
+ByteSpan whole_records(ByteSpan records) {
+  ChunkWalker walker(records);
+  std::uint8_t opcode = 0;
+  ByteSpan content;
+  while (walker.next(opcode, content)) {
+  }
+  return records.first(walker.position());
+}
+
+}  // namespace
+
+Status load_segment(const FileMap& map, const Segment& segment, LoadedSegment& out,
+                    ProblemList& problems) {
+  out.records = {};
+  out.verified = Verified::no_crc;
+  const std::uint64_t length = segment.end - segment.offset;
+  if (length > map.options.limits.max_record_bytes) {
+    report(problems, ProblemKind::limit, segment,
+           fmt::format("{} bytes are above the limit of {}", length,
+                       map.options.limits.max_record_bytes));
+    return ok_status();
+  }
+  ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan bytes,
+                            file_bytes(map, segment.offset, segment.end, out.file_bytes));
+  if (!segment.is_chunk) {
+    out.records = bytes;
+    return ok_status();
+  }
+  std::uint64_t content_size = 0;
+  if (bytes.size() >= kRecordHeadBytes) {
+    std::memcpy(&content_size, bytes.data() + 1, sizeof content_size);
+  }
+  if (bytes.size() < kRecordHeadBytes || bytes[0] != static_cast<std::uint8_t>(Opcode::chunk) ||
+      (!segment.cut && content_size != bytes.size() - kRecordHeadBytes)) {
+    report(problems, ProblemKind::index_mismatch, segment, "no chunk of this length stands here");
+    return ok_status();
+  }
+  std::size_t records_offset = 0;
+  const ByteSpan content = bytes.subspan(kRecordHeadBytes);
+  const auto head = parse_chunk_head(content, &records_offset);
+  if (!head.ok()) {
+    report(problems, ProblemKind::chunk_damaged, segment, std::string(head.status().message()));
+    return ok_status();
+  }
+  const ByteSpan stored = content.subspan(records_offset);
+  if (segment.cut) {
+    if (!head->compression.empty()) {
+      report(problems, ProblemKind::chunk_cut, segment,
+             fmt::format("{} of {} compressed bytes are in the file and are not decoded",
+                         stored.size(), head->records_size));
+      return ok_status();
+    }
+    out.records = whole_records(stored.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(stored.size(), head->records_size))));
+    out.verified = Verified::unverified;
+    return ok_status();
+  }
+  if (head->records_size > stored.size()) {
+    report(problems, ProblemKind::chunk_damaged, segment,
+           fmt::format("{} bytes of records stated, {} stored", head->records_size, stored.size()));
+    return ok_status();
+  }
+  auto records =
+      decode_chunk(*head, stored.first(static_cast<std::size_t>(head->records_size)), out.decoded,
+                   map.options.limits, map.options.lenient_crc ? &out.verified : nullptr);
+  if (!records.ok()) {
+    report(problems, kind_of(records.status()), segment, std::string(records.status().message()));
+    return ok_status();
+  }
+  if (!map.options.lenient_crc && head->uncompressed_crc != 0) out.verified = Verified::checked;
+  if (out.verified == Verified::unverified) {
+    report(problems, ProblemKind::chunk_crc, segment, "the CRC differs; delivered on request");
+  }
+  out.records = *records;
+  if (out.verified != Verified::checked) {
+    // Nothing vouches for these bytes: their framing must hold before anything leaves.
+    ChunkWalker walker(out.records);
+    std::uint8_t opcode = 0;
+    ByteSpan ignored;
+    while (walker.next(opcode, ignored)) {
+    }
+    if (Status status = walker.status(); !status.ok()) {
+      report(problems, ProblemKind::chunk_damaged, segment, std::string(status.message()));
+      out.records = map.options.lenient_crc ? out.records.first(walker.position()) : ByteSpan();
+      out.verified = Verified::unverified;
+    }
+  }
+  return ok_status();
+}
+
+Result<std::optional<std::vector<MessageIndex>>> read_message_indexes(const FileMap& map,
+                                                                      const Segment& segment,
+                                                                      ProblemList& problems) {
+  using Indexes = std::vector<MessageIndex>;
+  const ChunkIndex& index = segment.index;
+  if (!segment.is_chunk || segment.cut || index.message_index_offsets.empty()) {
+    return std::optional<Indexes>();
+  }
+  const auto refuse = [&](std::string why) {
+    report(problems, ProblemKind::index_mismatch, segment, std::move(why));
+    return std::optional<Indexes>();
+  };
+  if (index.message_index_length > map.options.limits.max_record_bytes ||
+      segment.end_with_index() > map.source->size()) {
+    return refuse("its message indexes do not lie in the file");
+  }
+  Bytes buffer;
+  ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan bytes,
+                            file_bytes(map, segment.end, segment.end_with_index(), buffer));
+  Indexes out;
+  std::unordered_set<std::uint16_t> announced;
+  for (const auto& [id, offset] : index.message_index_offsets) announced.insert(id);
+  ChunkWalker walker(bytes);
+  std::uint8_t opcode = 0;
+  ByteSpan content;
+  while (walker.next(opcode, content)) {
+    if (opcode != static_cast<std::uint8_t>(Opcode::message_index)) {
+      return refuse(fmt::format("{} found among its message indexes", opcode_name(opcode)));
+    }
+    auto parsed = parse_message_index(content);
+    if (!parsed.ok()) return refuse(std::string(parsed.status().message()));
+    if (announced.erase(parsed->channel_id) == 0) {
+      return refuse(fmt::format("a message index of channel {} that its chunk index does not list",
+                                parsed->channel_id));
+    }
+    for (const MessageIndex::Entry& entry : parsed->records) {
+      if (index.uncompressed_size < kRecordHeadBytes + kMessageHeadBytes ||
+          entry.offset > index.uncompressed_size - kRecordHeadBytes - kMessageHeadBytes) {
+        return refuse(fmt::format("a message index points to byte {} of {}", entry.offset,
+                                  index.uncompressed_size));
+      }
+    }
+    out.push_back(std::move(*parsed));
+  }
+  if (Status status = walker.status(); !status.ok()) return refuse(std::string(status.message()));
+  if (!announced.empty()) {
+    return refuse(fmt::format("no message index of channel {} follows it", *announced.begin()));
+  }
+  return std::optional<Indexes>(std::move(out));
+}
+
+void describe_segment(ByteSpan records, Segment& segment) {
+  ChunkIndex& index = segment.index;
+  std::unordered_set<std::uint16_t> ids;
+  bool first = true;
+  ChunkWalker walker(records);
+  std::uint8_t opcode = 0;
+  ByteSpan content;
+  index.message_start_time = index.message_end_time = 0;
+  index.message_index_offsets.clear();
+  while (walker.next(opcode, content)) {
+    if (opcode != static_cast<std::uint8_t>(Opcode::message) ||
+        content.size() < kMessageHeadBytes) {
+      continue;
+    }
+    MessageHead head;
+    std::memcpy(&head.channel_id, content.data(), sizeof head.channel_id);
+    std::memcpy(&head.log_time, content.data() + 6, sizeof head.log_time);
+    if (ids.insert(head.channel_id).second) {
+      index.message_index_offsets.emplace_back(head.channel_id, 0);
+    }
+    index.message_start_time =
+        first ? head.log_time : std::min(index.message_start_time, head.log_time);
+    index.message_end_time =
+        first ? head.log_time : std::max(index.message_end_time, head.log_time);
+    first = false;
+  }
+}
+
+Status verify_segment(const FileMap& map, Segment& segment, ProblemList& problems) {
+  if (segment.trusted) return ok_status();
+  segment.trusted = true;
+  bool agrees = false;
+  if (!segment.cut) {
+    const std::uint64_t prefix = std::min<std::uint64_t>(
+        segment.end - segment.offset, kRecordHeadBytes + 64 + segment.index.compression.size());
+    Bytes buffer;
+    ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan bytes,
+                              file_bytes(map, segment.offset, segment.offset + prefix, buffer));
+    std::size_t records_offset = 0;
+    if (bytes.size() >= kRecordHeadBytes && bytes[0] == static_cast<std::uint8_t>(Opcode::chunk)) {
+      const auto head = parse_chunk_head(bytes.subspan(kRecordHeadBytes), &records_offset);
+      agrees = head.ok() && same(*head, segment.index);
+    }
+    if (!agrees) {
+      report(problems, ProblemKind::index_mismatch, segment,
+             "chunk index and chunk differ; the chunk is read instead");
+    }
+  }
+  if (agrees) {
+    ROPEWALK_ASSIGN_OR_RETURN(auto indexes, read_message_indexes(map, segment, problems));
+    if (indexes.has_value()) {
+      std::uint64_t start = ~std::uint64_t{0};
+      std::uint64_t end = 0;
+      for (const MessageIndex& index : *indexes) {
+        for (const MessageIndex::Entry& entry : index.records) {
+          start = std::min(start, entry.log_time);
+          end = std::max(end, entry.log_time);
+        }
+      }
+      if (start == segment.index.message_start_time && end == segment.index.message_end_time) {
+        return ok_status();
+      }
+      report(problems, ProblemKind::index_mismatch, segment,
+             fmt::format("times [{}, {}] in its head, [{}, {}] in its message indexes",
+                         segment.index.message_start_time, segment.index.message_end_time, start,
+                         end));
+    }
+  }
+  LoadedSegment loaded;
+  ProblemList ignored;  // told again by whoever reads the messages
+  ROPEWALK_RETURN_IF_ERROR(load_segment(map, segment, loaded, ignored));
+  describe_segment(loaded.records, segment);
+  return ok_status();
+}
+
+bool message_at(ByteSpan records, std::uint64_t offset, Message& out) {
+  constexpr std::uint64_t kLeast = kRecordHeadBytes + kMessageHeadBytes;
+  if (records.size() < kLeast || offset > records.size() - kLeast) return false;
+  const std::uint8_t* at = records.data() + offset;
+  std::uint64_t size = 0;
+  std::memcpy(&size, at + 1, sizeof size);
+  if (*at != static_cast<std::uint8_t>(Opcode::message) || size < kMessageHeadBytes ||
+      size > records.size() - offset - kRecordHeadBytes) {
+    return false;
+  }
+  at += kRecordHeadBytes;
+  std::memcpy(&out.channel_id, at, sizeof out.channel_id);
+  std::memcpy(&out.sequence, at + 2, sizeof out.sequence);
+  std::memcpy(&out.log_time, at + 6, sizeof out.log_time);
+  std::memcpy(&out.publish_time, at + 14, sizeof out.publish_time);
+  out.data = {at + kMessageHeadBytes, static_cast<std::size_t>(size - kMessageHeadBytes)};
+  return true;
+}
+
+}  // namespace ropewalk::mcap
