@@ -46,6 +46,10 @@ class VideoDecoder {
   /// not decode.
   Status read(FrameRange frames, MutableByteSpan out);
 
+  /// Decodes everything and throws the pixels away; returns how many of the frames have a picture.
+  /// A whole file gives frame_count(). Errors: those of Source; a damaged frame is not counted.
+  Result<std::int64_t> count_decodable();
+
   /// Returns the smallest range of frames around `frame` that decodes on its own.
   FrameRange decode_unit(std::int64_t frame) const;
 

@@ -9,6 +9,9 @@
 #include "ropewalk/format/video/probe.h"
 
 namespace ropewalk {
+namespace video_internal {
+class PacketFetcher;
+}
 
 /// Reads packets in decode order; neighbouring packets are fetched together.
 /// Not thread-safe; many readers may share one index and one source.
@@ -22,20 +25,23 @@ class Mp4PacketReader {
   static Result<Mp4PacketReader> open(std::shared_ptr<const Mp4Index> index,
                                       std::shared_ptr<const Source> source);
 
+  Mp4PacketReader(Mp4PacketReader&&) noexcept;
+  Mp4PacketReader& operator=(Mp4PacketReader&&) noexcept;
+  ~Mp4PacketReader();
+
   /// Returns the next packet, or nullopt after the last. Lifetime: until the next call.
   /// Errors: data_loss naming file and packet; those of Source.
   Result<std::optional<VideoPacket>> next();
 
  private:
-  Mp4PacketReader() = default;
+  Mp4PacketReader();
 
   std::shared_ptr<const Mp4Index> index_;
   std::shared_ptr<const Source> source_;
-  PacketRange range_;
   std::size_t position_ = 0;
+  std::size_t end_ = 0;
   std::int64_t first_rank_ = 0;
-  Bytes buffer_;
-  std::uint64_t buffer_offset_ = 0;  ///< in the file
+  std::unique_ptr<video_internal::PacketFetcher> fetcher_;
 };
 
 /// Returns the SHA-256, in hexadecimal, over the payloads of `range` in decode order: what a remux

@@ -33,6 +33,13 @@ struct PacketRange {
   bool operator==(const PacketRange&) const = default;
 };
 
+/// Where decoding may begin.
+struct SeekPoint {
+  std::uint32_t position = 0;  ///< decode position of the keyframe
+  std::uint32_t frame = 0;     ///< the first frame that is whole when decoding begins there
+  bool operator==(const SeekPoint&) const = default;
+};
+
 /// How far the sample table keeps to a constant rate once packets stand in presentation order.
 enum class RateKind {
   exact,    ///< every step is the same number of ticks
@@ -55,11 +62,12 @@ struct Mp4Index {
   bool has_rotation =
       false;  ///< the track header asks players for a rotation; frames stay as coded
   std::uint64_t file_bytes = 0;
-  std::uint64_t payload_bytes = 0;    ///< of all packets
-  std::uint64_t trailing_bytes = 0;   ///< after the last box, belonging to no box
-  std::size_t hidden_packets = 0;     ///< packets with rank -1
-  std::size_t truncated_packets = 0;  ///< packets that end beyond the file (keep_truncated only)
-  std::vector<Mp4Packet> packets;     ///< in decode order
+  std::uint64_t payload_bytes = 0;     ///< of all packets
+  std::uint64_t trailing_bytes = 0;    ///< after the last box, belonging to no box
+  std::size_t hidden_packets = 0;      ///< packets with rank -1
+  std::size_t truncated_packets = 0;   ///< packets that end beyond the file (keep_truncated only)
+  std::vector<Mp4Packet> packets;      ///< in decode order
+  std::vector<SeekPoint> seek_points;  ///< ascending in both; the first is of frame 0
   std::vector<std::uint32_t> order;  ///< order[rank] = decode position; its size is the frame count
 
   std::int64_t frame_count() const { return static_cast<std::int64_t>(order.size()); }
@@ -67,15 +75,12 @@ struct Mp4Index {
   /// Returns the smallest range of frames around `frame` that decodes on its own (its GOP).
   /// Limits: `frame` is clamped to the frames there are.
   FrameRange decode_unit(std::int64_t frame) const;
-  /// Returns the decode position of the keyframe from which `frame` is decoded.
-  std::size_t seek_position(std::int64_t frame) const;
+  /// Returns the keyframe from which `frame` is decoded. Limits: `frame` is clamped as above.
+  SeekPoint seek_point(std::int64_t frame) const;
   /// Returns the decode positions of exactly the frames `frames`, for copying them without
   /// decoding. Errors: out_of_range; failed_precondition when the range does not begin with a
   /// keyframe shown first, or when packets of other frames lie between.
   Result<PacketRange> packets_of(FrameRange frames) const;
-
-  /// Decode positions of keyframes where decoding may begin, ascending, with ascending ranks.
-  std::vector<std::uint32_t> seek_points;
 };
 
 struct ProbeOptions {
