@@ -50,8 +50,15 @@ std::string describe_holder(int fd) {
 Status write_holder(int fd, const std::string& name) {
   const ProcessIdentity self = this_process();
   const std::string text = fmt::format("{} {} {}\n", self.host, self.pid, self.started_at);
-  if (::ftruncate(fd, 0) != 0) return errno_status(errno, name + ": lock");
+  // Written over, then cut: a file cut to nothing and written anew is flushed by some file systems
+  // when it is closed, which costs milliseconds per lock.
   if (::pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    return errno_status(errno, name + ": lock");
+  }
+  struct stat info = {};
+  if (::fstat(fd, &info) != 0) return errno_status(errno, name + ": lock");
+  if (info.st_size != static_cast<off_t>(text.size()) &&
+      ::ftruncate(fd, static_cast<off_t>(text.size())) != 0) {
     return errno_status(errno, name + ": lock");
   }
   return ok_status();
