@@ -5,9 +5,6 @@
 //   ropewalk_loops statistics          moments and quantiles of columns in memory, one core
 //   ropewalk_loops open PATH           open a dataset, metadata only
 // Each prints one JSON object with its seconds and what it worked on.
-#include <arrow/api.h>
-#include <fmt/format.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +12,9 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include <arrow/api.h>
+#include <fmt/format.h>
 
 #include "ropewalk/base/codec/checksum.h"
 #include "ropewalk/base/exec/thread_pool.h"
@@ -90,14 +90,15 @@ Result<std::vector<fs::path>> files_below(const fs::path& root, std::string_view
 Status run_files(const std::string& verb, const fs::path& from, const fs::path& to, Work& work) {
   ROPEWALK_ASSIGN_OR_RETURN(const auto files, files_below(from, verb == "copy" ? "" : ".mp4"));
   ThreadPool pool;
-  return parallel_for(&pool, static_cast<std::int64_t>(files.size()), [&](std::int64_t i) -> Status {
-    const fs::path& name = files[static_cast<std::size_t>(i)];
-    if (verb == "decode") return decode_one(from / name, nullptr, work);
-    const fs::path target = to / name;
-    ROPEWALK_RETURN_IF_ERROR(make_directories(target.parent_path()));
-    return verb == "copy" ? copy_one(from / name, target, work)
-                          : decode_one(from / name, &target, work);
-  });
+  return parallel_for(&pool, static_cast<std::int64_t>(files.size()),
+                      [&](std::int64_t i) -> Status {
+                        const fs::path& name = files[static_cast<std::size_t>(i)];
+                        if (verb == "decode") return decode_one(from / name, nullptr, work);
+                        const fs::path target = to / name;
+                        ROPEWALK_RETURN_IF_ERROR(make_directories(target.parent_path()));
+                        return verb == "copy" ? copy_one(from / name, target, work)
+                                              : decode_one(from / name, &target, work);
+                      });
 }
 
 Status run_statistics(bool quantiles, Work& work) {

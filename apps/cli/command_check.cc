@@ -1,9 +1,10 @@
 // `ropewalk check PATH`: everything that is wrong with a dataset.
 #include <fmt/format.h>
 
+#include "ropewalk/engine/check.h"
+
 #include "apps/cli/commands.h"
 #include "apps/cli/findings_table.h"
-#include "ropewalk/engine/check.h"
 
 namespace ropewalk::cli {
 

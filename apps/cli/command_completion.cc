@@ -43,8 +43,9 @@ void append_choices(std::string& out, const CLI::App& app, const std::string& pa
     const std::string words = choices_of(*option);
     if (words.empty()) continue;
     for (const std::string& name : option->get_lnames()) {
-      out += fmt::format("    \"{} --{}\") COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")); return ;;\n",
-                         path, name, words);
+      out +=
+          fmt::format("    \"{} --{}\") COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")); return ;;\n",
+                      path, name, words);
     }
   }
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -89,11 +90,13 @@ void add_completion(CLI::App& app, Session& session) {
   auto* command = app.add_subcommand("completion", "Print a completion script for bash or zsh");
   auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "Shell")->required()->check(CLI::IsMember({"bash", "zsh"}));
-  set_example(*command, "ropewalk completion bash > ~/.local/share/bash-completion/completions/ropewalk");
+  set_example(*command,
+              "ropewalk completion bash > ~/.local/share/bash-completion/completions/ropewalk");
   command->callback([&app, &session, shell] {
     session.run = [&app, shell] {
       std::string script = bash_script(app);
-      if (*shell == "zsh") script = "#compdef ropewalk\nautoload -U +X bashcompinit && bashcompinit\n" + script;
+      if (*shell == "zsh")
+        script = "#compdef ropewalk\nautoload -U +X bashcompinit && bashcompinit\n" + script;
       fmt::print("{}", script);
       return kExitDone;
     };

@@ -1,15 +1,16 @@
 // `ropewalk convert SRC OUT --to FORMAT`: any source to any sink, with a report of every repair.
 #include <fmt/format.h>
 
+#include "ropewalk/engine/convert.h"
+
 #include "apps/cli/commands.h"
 #include "apps/cli/findings_table.h"
-#include "ropewalk/engine/convert.h"
 
 namespace ropewalk::cli {
 
 void add_convert(CLI::App& app, Session& session) {
-  auto* command =
-      app.add_subcommand("convert", "Write any readable dataset in another format, without a split");
+  auto* command = app.add_subcommand(
+      "convert", "Write any readable dataset in another format, without a split");
   auto request = std::make_shared<ConvertRequest>();
   auto source = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();

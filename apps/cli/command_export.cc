@@ -1,8 +1,9 @@
 // `ropewalk export RAW --format F`: split, convert, prove, publish as a pair.
 #include <fmt/format.h>
 
-#include "apps/cli/commands.h"
 #include "ropewalk/engine/export.h"
+
+#include "apps/cli/commands.h"
 
 namespace ropewalk::cli {
 namespace {

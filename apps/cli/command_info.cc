@@ -1,8 +1,9 @@
 // `ropewalk info PATH`: what a path is and what it holds.
 #include <fmt/format.h>
 
-#include "apps/cli/commands.h"
 #include "ropewalk/engine/info.h"
+
+#include "apps/cli/commands.h"
 
 namespace ropewalk::cli {
 namespace {
@@ -26,14 +27,13 @@ std::string shape_text(const Feature& feature) {
 }
 
 std::string render(const InfoReport& report) {
-  std::string out =
-      styled(fmt::format("{}  {}\n", path_kind_title(report.kind), report.path.string()), Style::bold);
+  std::string out = styled(
+      fmt::format("{}  {}\n", path_kind_title(report.kind), report.path.string()), Style::bold);
   if (!report.halves.empty()) {
     for (const InfoReport& half : report.halves) out += "\n" + render(half);
     return out;
   }
-  const double seconds =
-      static_cast<double>(report.summary.frames) / report.schema.fps.to_double();
+  const double seconds = static_cast<double>(report.summary.frames) / report.schema.fps.to_double();
   const auto line = [&](const char* name, const std::string& value) {
     out += fmt::format("  {} {}\n", styled(fmt::format("{:<10}", name), Style::dim), value);
   };

@@ -1,9 +1,10 @@
 // `ropewalk recover DIR`: finish or undo what a crash interrupted.
 #include <fmt/format.h>
 
+#include "ropewalk/engine/recover.h"
+
 #include "apps/cli/commands.h"
 #include "apps/cli/findings_table.h"
-#include "ropewalk/engine/recover.h"
 
 namespace ropewalk::cli {
 
@@ -33,8 +34,8 @@ void add_recover(CLI::App& app, Session& session) {
           text += styled(pair.target.directory().string(), Style::bold) + "\n";
           text += pair.findings.empty() ? "  nothing to do\n" : findings_table(pair.findings, 100);
         }
-        text += report->blocked ? styled("a person has to decide; nothing was touched there\n",
-                                         Style::red)
+        text += report->blocked
+                    ? styled("a person has to decide; nothing was touched there\n", Style::red)
                 : report->acted ? "recovered\n"
                                 : "nothing to recover\n";
         session.print(text);

@@ -1,11 +1,13 @@
 // `ropewalk review …`: what operators do with episodes: scan, list, show, mark, log, undo, sheet.
-#include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
 
-#include "apps/cli/commands.h"
+#include <fmt/format.h>
+
 #include "ropewalk/engine/contact_sheet.h"
 #include "ropewalk/engine/review.h"
+
+#include "apps/cli/commands.h"
 
 namespace ropewalk::cli {
 namespace {
@@ -72,8 +74,9 @@ void add_scan(CLI::App& review, Session& session) {
   command->add_option("raw", *path, "Dataset")->required();
   command->add_flag("--write", request->write, "Record quality and issues through the ledger");
   command->add_option("--episodes", *episodes, "Only these, for example 0-9,14");
-  command->add_option("--min-frames", request->options.min_episode_frames,
-                      "Shorter episodes are red; 0 takes what the dataset says")
+  command
+      ->add_option("--min-frames", request->options.min_episode_frames,
+                   "Shorter episodes are red; 0 takes what the dataset says")
       ->capture_default_str();
   add_common_flags(*command, session, true);
   set_example(*command, "ropewalk review scan demo/raw --write");
@@ -251,8 +254,9 @@ void add_mark(CLI::App& review, Session& session) {
   command->add_option("--if-revision", *revision,
                       "Refuse when a later change touched one of the episodes");
   add_common_flags(*command, session, false);
-  set_example(*command,
-              "ropewalk review mark demo/raw --episode 3,5-7 --verdict fail --note \"gripper slipped\"");
+  set_example(
+      *command,
+      "ropewalk review mark demo/raw --episode 3,5-7 --verdict fail --note \"gripper slipped\"");
   command->callback([=, &session] {
     const bool has_note = note_option->count() > 0;
     session.run = [=, &session] {

@@ -1,8 +1,9 @@
 // `ropewalk verify PATH`: prove a published pair against its source; print the delivery checklist.
 #include <fmt/format.h>
 
-#include "apps/cli/commands.h"
 #include "ropewalk/engine/verify.h"
+
+#include "apps/cli/commands.h"
 
 namespace ropewalk::cli {
 namespace {
@@ -28,17 +29,18 @@ std::string render(const VerifyReport& report) {
     }
     for (const Finding& finding : half.findings.entries()) out += "    " + to_line(finding) + "\n";
   }
-  out += fmt::format("{} in {}{}\n",
-                     report.passed() ? styled("passed", Style::green) : styled("FAILED", Style::red),
-                     human_seconds(report.seconds),
-                     report.recorded ? ", recorded in verify.json" : "");
+  out += fmt::format(
+      "{} in {}{}\n",
+      report.passed() ? styled("passed", Style::green) : styled("FAILED", Style::red),
+      human_seconds(report.seconds), report.recorded ? ", recorded in verify.json" : "");
   return out;
 }
 
 }  // namespace
 
 void add_verify(CLI::App& app, Session& session) {
-  auto* command = app.add_subcommand("verify", "Prove a published pair, or one half, by reading it back");
+  auto* command =
+      app.add_subcommand("verify", "Prove a published pair, or one half, by reading it back");
   auto request = std::make_shared<VerifyRequest>();
   auto path = std::make_shared<std::string>();
   auto against = std::make_shared<std::string>();

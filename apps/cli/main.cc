@@ -1,10 +1,11 @@
 // ropewalk: the command line. It parses, calls the engine and renders; work happens below.
-#include <fmt/format.h>
-
 #include <exception>
 
-#include "apps/cli/commands.h"
+#include <fmt/format.h>
+
 #include "ropewalk/engine/version.h"
+
+#include "apps/cli/commands.h"
 
 namespace {
 

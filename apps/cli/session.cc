@@ -1,6 +1,5 @@
 #include "apps/cli/session.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <ctime>
 #include <optional>
 #include <thread>
+
+#include <fmt/format.h>
 
 namespace ropewalk::cli {
 
@@ -46,8 +47,8 @@ int exit_code(StatusCode code) {
   return 70;
 }
 
-// SIGINT and SIGTERM are blocked in all threads and taken by one that waits for them: the first asks
-// the work to stop, a second one ends the process at once.
+// SIGINT and SIGTERM are blocked in all threads and taken by one that waits for them: the first
+// asks the work to stop, a second one ends the process at once.
 struct Session::Signals {
   std::stop_source source;
   std::jthread waiter;
@@ -112,8 +113,7 @@ int Session::fail(const Status& status) {
     document.set("error", std::move(error));
     print_json(document);
   }
-  const std::string mark =
-      stderr_is_terminal() ? "\x1b[31merror\x1b[0m" : "error";
+  const std::string mark = stderr_is_terminal() ? "\x1b[31merror\x1b[0m" : "error";
   fmt::print(stderr, "{} ({}{}{}): {}\n", mark, status_code_name(status.code()),
              status.reason().empty() ? "" : ", ", status.reason(), status.message());
   return exit_code(status.code());
@@ -141,18 +141,19 @@ Result<std::vector<std::int64_t>> parse_episode_list(const std::string& text) {
     const std::size_t dash = part.find('-', 1);
     const auto number = [](std::string_view digits) -> std::optional<std::int64_t> {
       std::int64_t value = 0;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      const auto [end, error] =
+          std::from_chars(digits.data(), digits.data() + digits.size(), value);
       if (error != std::errc() || end != digits.data() + digits.size() || value < 0) {
         return std::nullopt;
       }
       return value;
     };
     const auto first = number(std::string_view(part).substr(0, dash));
-    const auto last = dash == std::string::npos ? first
-                                                : number(std::string_view(part).substr(dash + 1));
+    const auto last =
+        dash == std::string::npos ? first : number(std::string_view(part).substr(dash + 1));
     if (!first || !last || *last < *first || *last - *first > 10'000'000) {
-      return invalid_argument(fmt::format(
-          "episode list '{}': '{}' is no number and no range such as 3-7", text, part));
+      return invalid_argument(
+          fmt::format("episode list '{}': '{}' is no number and no range such as 3-7", text, part));
     }
     for (std::int64_t i = *first; i <= *last; ++i) out.push_back(i);
     at = comma + 1;

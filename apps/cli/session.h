@@ -1,19 +1,20 @@
 #pragma once
-// Session: what every command shares: global flags, the stop token, threads, progress, and how results
-// and errors leave the program. The one mapping from status codes to exit codes lives here
+// Session: what every command shares: global flags, the stop token, threads, progress, and how
+// results and errors leave the program. The one mapping from status codes to exit codes lives here
 // (docs/errors.md is its table).
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 
-#include "apps/cli/terminal.h"
+#include <CLI/CLI.hpp>
+
 #include "ropewalk/base/core/json.h"
 #include "ropewalk/base/core/status.h"
 #include "ropewalk/base/exec/run_context.h"
 #include "ropewalk/base/exec/thread_pool.h"
+
+#include "apps/cli/terminal.h"
 
 namespace ropewalk::cli {
 

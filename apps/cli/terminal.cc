@@ -1,12 +1,13 @@
 #include "apps/cli/terminal.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+
+#include <fmt/format.h>
 
 namespace ropewalk::cli {
 namespace {
@@ -57,7 +58,8 @@ std::string cut_to(std::string_view text, std::size_t width) {
     }
     if (used + 1 >= width) break;
     std::size_t length = 1;
-    while (i + length < text.size() && (static_cast<unsigned char>(text[i + length]) & 0xC0) == 0x80)
+    while (i + length < text.size() &&
+           (static_cast<unsigned char>(text[i + length]) & 0xC0) == 0x80)
       ++length;
     out += text.substr(i, length);
     i += length;
@@ -200,10 +202,10 @@ void ProgressLine::report(const Progress& progress) {
   last_draw_ = now;
   const double elapsed = std::max(1e-3, Seconds(now - phase_started_).count());
   const bool by_bytes = progress.bytes_total > 0;
-  const double done = by_bytes ? static_cast<double>(progress.bytes_done)
-                               : static_cast<double>(progress.done);
-  const double total = by_bytes ? static_cast<double>(progress.bytes_total)
-                                : static_cast<double>(progress.total);
+  const double done =
+      by_bytes ? static_cast<double>(progress.bytes_done) : static_cast<double>(progress.done);
+  const double total =
+      by_bytes ? static_cast<double>(progress.bytes_total) : static_cast<double>(progress.total);
   std::string text = fmt::format("{:<20} ", progress.phase);
   if (total > 0) {
     const double share = std::clamp(done / total, 0.0, 1.0);
@@ -216,16 +218,14 @@ void ProgressLine::report(const Progress& progress) {
     for (int i = eighths / 8 + (eighths % 8 != 0 ? 1 : 0); i < cells; ++i) bar += "·";
     text += fmt::format("{} {:3.0f}%  ", bar, share * 100);
   }
-  text += progress.total > 0
-              ? fmt::format("{}/{} {}", progress.done, progress.total, progress.unit)
-              : fmt::format("{} {}", progress.done, progress.unit);
+  text += progress.total > 0 ? fmt::format("{}/{} {}", progress.done, progress.total, progress.unit)
+                             : fmt::format("{} {}", progress.done, progress.unit);
   if (progress.bytes_done > 0) {
-    text += fmt::format("  {}/s",
-                        human_bytes(static_cast<std::uint64_t>(
-                            static_cast<double>(progress.bytes_done) / elapsed)));
+    text += fmt::format("  {}/s", human_bytes(static_cast<std::uint64_t>(
+                                      static_cast<double>(progress.bytes_done) / elapsed)));
   } else if (progress.done > 0) {
-    text += fmt::format("  {:.1f} {}/s", static_cast<double>(progress.done) / elapsed,
-                        progress.unit);
+    text +=
+        fmt::format("  {:.1f} {}/s", static_cast<double>(progress.done) / elapsed, progress.unit);
   }
   if (total > 0 && done > 0 && done < total) {
     text += "  " + human_seconds(elapsed * (total - done) / done) + " left";

@@ -1,6 +1,6 @@
 #pragma once
-// Terminal: what people see: colours where they help, tables that fit, a progress line for long work.
-// Nothing here goes to a pipe: colours and progress appear on a terminal only.
+// Terminal: what people see: colours where they help, tables that fit, a progress line for long
+// work. Nothing here goes to a pipe: colours and progress appear on a terminal only.
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -46,8 +46,8 @@ class Table {
   std::vector<std::size_t> right_;
 };
 
-/// Draws one line on standard error: phase, bar, counts, rate, remaining time. Appears after a second.
-/// Threads: report may be called from any thread.
+/// Draws one line on standard error: phase, bar, counts, rate, remaining time. Appears after a
+/// second. Threads: report may be called from any thread.
 class ProgressLine {
  public:
   explicit ProgressLine(bool enabled);

@@ -1,9 +1,9 @@
 #include "ropewalk/engine/check.h"
 
+#include <mutex>
+
 #include <arrow/record_batch.h>
 #include <fmt/format.h>
-
-#include <mutex>
 
 #include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/engine/open.h"
@@ -12,8 +12,8 @@ namespace ropewalk {
 namespace {
 
 // Reads every column and, when asked, every picture of a dataset in one of our export layouts.
-Result<CheckReport> check_by_reading(const std::filesystem::path& path,
-                                     const CheckOptions& options, const RunContext& context) {
+Result<CheckReport> check_by_reading(const std::filesystem::path& path, const CheckOptions& options,
+                                     const RunContext& context) {
   CheckReport report;
   const auto opened = open_dataset(path, {.strict = options.strict});
   if (!opened.ok()) {
@@ -39,12 +39,14 @@ Result<CheckReport> check_by_reading(const std::filesystem::path& path,
     if (!options.decode) return ok_status();
     for (const std::string& camera : source.schema().cameras()) {
       if (!episode->has_camera(camera)) continue;
-      ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto reader, episode->frames(camera, {0, length}), camera);
+      ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto reader, episode->frames(camera, {0, length}),
+                                    camera);
       Bytes pixels(reader->shape().frame_bytes());
       for (std::int64_t frame = 0; frame < length; ++frame) {
         ROPEWALK_RETURN_IF_ERROR(context.check_stop());
         ROPEWALK_ASSIGN_OR_RETURN_CTX(const bool more, reader->next(pixels), camera);
-        if (!more) return data_loss(fmt::format("{}: ends at frame {} of {}", camera, frame, length));
+        if (!more)
+          return data_loss(fmt::format("{}: ends at frame {} of {}", camera, frame, length));
         ++decoded;
       }
     }

@@ -1,5 +1,6 @@
 #pragma once
-// check: validates whatever lies at a path: a LeRobot dataset by its own rules, an export by reading it.
+// check: validates whatever lies at a path: a LeRobot dataset by its own rules, an export by
+// reading it.
 #include <filesystem>
 
 #include "ropewalk/dataset/lerobot/check.h"

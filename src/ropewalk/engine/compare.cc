@@ -1,11 +1,11 @@
 #include "ropewalk/engine/compare.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include <arrow/api.h>
 #include <arrow/compute/cast.h>
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdlib>
 
 namespace ropewalk {
 namespace {
@@ -131,8 +131,7 @@ Result<CompareResult> compare_episodes(const Episode& source, const Episode& cop
   CompareResult result;
   const std::int64_t length = source.info().length;
   if (copy.info().length != length) {
-    return data_loss(
-        fmt::format("length: expected {} rows, found {}", length, copy.info().length));
+    return data_loss(fmt::format("length: expected {} rows, found {}", length, copy.info().length));
   }
   ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto expected, source.columns({0, length}), "source");
   ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto found, copy.columns({0, length}), "copy");
@@ -170,8 +169,8 @@ Result<CompareResult> compare_episodes(const Episode& source, const Episode& cop
       for (const std::int64_t frame : wanted) ranges.push_back({frame, frame + 1});
     }
     for (const FrameRange range : ranges) {
-      if (Status status = compare_frames(source, copy, camera, range,
-                                         options.max_level_difference, context, result.frames);
+      if (Status status = compare_frames(source, copy, camera, range, options.max_level_difference,
+                                         context, result.frames);
           !status.ok()) {
         return status.with_context(fmt::format("camera {}", camera));
       }

@@ -24,10 +24,10 @@ struct CompareResult {
   std::int64_t frames = 0;   ///< pictures decoded and compared
 };
 
-/// Compares `copy` with `source`. Every column of the copy except the numbers must equal the source's
-/// after the cast to the copy's declared type; the numbers must be dense; each frame's task text must
-/// be the same; decoded pictures must agree.
-/// Errors: data_loss naming the column and row, or the camera and frame, that differs; cancelled.
+/// Compares `copy` with `source`. Every column of the copy except the numbers must equal the
+/// source's after the cast to the copy's declared type; the numbers must be dense; each frame's
+/// task text must be the same; decoded pictures must agree. Errors: data_loss naming the column and
+/// row, or the camera and frame, that differs; cancelled.
 Result<CompareResult> compare_episodes(const Episode& source, const Episode& copy,
                                        const ExpectedNumbers& numbers,
                                        const CompareOptions& options, const RunContext& context);

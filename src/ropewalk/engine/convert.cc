@@ -1,8 +1,8 @@
 #include "ropewalk/engine/convert.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
+
+#include <fmt/format.h>
 
 #include "ropewalk/base/io/staged_directory.h"
 #include "ropewalk/engine/open.h"
@@ -28,11 +28,11 @@ Result<ConvertReport> convert_dataset(const ConvertRequest& request, const RunCo
   const auto started = std::chrono::steady_clock::now();
   ROPEWALK_RETURN_IF_ERROR(validate_sink_options(request.format, request.sink));
   context.report({.phase = "reading", .item = {}});
-  ROPEWALK_ASSIGN_OR_RETURN(const auto source,
-                            open_dataset(request.source, {.strict = request.strict,
-                                                          .survey = true,
-                                                          .pool = context.pool,
-                                                          .stop = context.stop}));
+  ROPEWALK_ASSIGN_OR_RETURN(
+      const auto source,
+      open_dataset(
+          request.source,
+          {.strict = request.strict, .survey = true, .pool = context.pool, .stop = context.stop}));
   ROPEWALK_ASSIGN_OR_RETURN(StagedDirectory stage, StagedDirectory::create(request.out));
   ROPEWALK_ASSIGN_OR_RETURN(const FormatSink made,
                             make_sink(request.format, stage.path(), *source, request.sink));

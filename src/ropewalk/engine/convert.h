@@ -1,6 +1,6 @@
 #pragma once
-// convert: any readable dataset to any format, without a split. One directory, written beside its target
-// and made visible by one rename. Spec: lerobot-formats 1.3, 8.
+// convert: any readable dataset to any format, without a split. One directory, written beside its
+// target and made visible by one rename. Spec: lerobot-formats 1.3, 8.
 #include <filesystem>
 #include <string>
 
@@ -29,7 +29,8 @@ struct ConvertReport {
   Json to_json() const;
 };
 
-/// Errors: already_exists; those of open_dataset and of the sink; cancelled. Nothing is left behind.
+/// Errors: already_exists; those of open_dataset and of the sink; cancelled. Nothing is left
+/// behind.
 Result<ConvertReport> convert_dataset(const ConvertRequest& request, const RunContext& context);
 
 }  // namespace ropewalk

@@ -1,8 +1,8 @@
 #include "ropewalk/engine/export.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
+
+#include <fmt/format.h>
 
 #include "ropewalk/base/io/local_fs.h"
 #include "ropewalk/base/io/process.h"
@@ -30,18 +30,20 @@ Result<Snapshot> take_snapshot(const std::filesystem::path& path) {
   Snapshot out;
   auto opened = open_lerobot(path, {});
   if (!opened.ok() && opened.status().reason() == "OTHER_FORMAT") {
-    return failed_precondition(fmt::format("{}: an export reads a raw LeRobot v2.1 dataset and this "
-                                           "is an export already; use `ropewalk convert`",
-                                           path.string()))
+    return failed_precondition(
+               fmt::format("{}: an export reads a raw LeRobot v2.1 dataset and this "
+                           "is an export already; use `ropewalk convert`",
+                           path.string()))
         .with_reason("NOT_V21");
   }
   if (!opened.ok()) return std::move(opened).status();
   out.source = std::move(opened).value();
   if (out.source->generation() != LerobotGeneration::v21) {
     return failed_precondition(
-               fmt::format("{}: an export reads a raw LeRobot v2.1 dataset, this one is {}; convert "
-                           "it first: ropewalk convert {} OUT --to lerobot_v21",
-                           path.string(), out.source->format(), path.string()))
+               fmt::format(
+                   "{}: an export reads a raw LeRobot v2.1 dataset, this one is {}; convert "
+                   "it first: ropewalk convert {} OUT --to lerobot_v21",
+                   path.string(), out.source->format(), path.string()))
         .with_reason("NOT_V21");
   }
   ROPEWALK_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open_for_read(path));
@@ -118,15 +120,16 @@ Status recheck_source(const Snapshot& snapshot, const std::vector<std::int64_t>&
     if (!exported) continue;
     if (line.kind == LedgerKind::realigned || line.kind == LedgerKind::trashed ||
         line.kind == LedgerKind::restored) {
-      return changed(fmt::format("episode {} was {}", *line.episode_index,
-                                 ledger_kind_name(line.kind)));
+      return changed(
+          fmt::format("episode {} was {}", *line.episode_index, ledger_kind_name(line.kind)));
     }
     ++reviews;
   }
   if (reviews > 0) {
-    warnings.push_back(fmt::format("VERDICTS_CHANGED: {} ledger lines about exported episodes came "
-                                   "after revision {}; the pair is that of this revision",
-                                   reviews, snapshot.revision));
+    warnings.push_back(
+        fmt::format("VERDICTS_CHANGED: {} ledger lines about exported episodes came "
+                    "after revision {}; the pair is that of this revision",
+                    reviews, snapshot.revision));
   }
   return ok_status();
 }
@@ -231,11 +234,10 @@ Result<ExportReport> export_dataset(const ExportRequest& request, const RunConte
   report.findings = invalid;
   const SubsetSource accepted = subset_of(snapshot, split.accepted);
   const SubsetSource rejected = subset_of(snapshot, split.rejected);
-  report.estimated_bytes =
-      request.format.starts_with("lerobot")
-          ? inventory.bytes
-          : estimate_output_bytes(request.format, accepted, 0) +
-                estimate_output_bytes(request.format, rejected, 0);
+  report.estimated_bytes = request.format.starts_with("lerobot")
+                               ? inventory.bytes
+                               : estimate_output_bytes(request.format, accepted, 0) +
+                                     estimate_output_bytes(request.format, rejected, 0);
   ROPEWALK_RETURN_IF_ERROR(check_free_space(target.parent, report.estimated_bytes, kReserveBytes));
   if (request.dry_run) return report;
 
@@ -281,12 +283,10 @@ Result<ExportReport> export_dataset(const ExportRequest& request, const RunConte
     proofs.push_back(std::move(made));
     return manifest.write_file(kMarkerPath, as_bytes(to_json(marker).dump(2) + "\n"));
   };
-  ROPEWALK_RETURN_IF_ERROR(write_half(accepted, publisher.accepted(),
-                                      publisher.accepted_manifest(), "accepted",
-                                      report.accepted_episodes));
-  ROPEWALK_RETURN_IF_ERROR(write_half(rejected, publisher.rejected(),
-                                      publisher.rejected_manifest(), "rejected",
-                                      report.rejected_episodes));
+  ROPEWALK_RETURN_IF_ERROR(write_half(accepted, publisher.accepted(), publisher.accepted_manifest(),
+                                      "accepted", report.accepted_episodes));
+  ROPEWALK_RETURN_IF_ERROR(write_half(rejected, publisher.rejected(), publisher.rejected_manifest(),
+                                      "rejected", report.rejected_episodes));
 
   const PairProof proof = [&](const std::filesystem::path& accepted_root,
                               const std::filesystem::path& rejected_root) -> Status {

@@ -1,6 +1,6 @@
 #pragma once
-// export: splits a raw dataset by verdict and quality, converts both halves, proves them and publishes
-// the pair, or nothing. Spec: review-export-upload 5 and 6.
+// export: splits a raw dataset by verdict and quality, converts both halves, proves them and
+// publishes the pair, or nothing. Spec: review-export-upload 5 and 6.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,12 +16,12 @@ namespace ropewalk {
 struct ExportRequest {
   std::filesystem::path source;
   std::string format;
-  std::optional<std::filesystem::path> out;          ///< the pair becomes out/{accepted,rejected}
+  std::optional<std::filesystem::path> out;           ///< the pair becomes out/{accepted,rejected}
   std::optional<std::vector<std::int64_t>> episodes;  ///< exactly these take part
   EpisodeSelection selection = EpisodeSelection::all;
-  bool dry_run = false;            ///< validate and split, write nothing
-  bool replace_existing = true;    ///< an existing pair is replaced
-  bool prove_full = false;         ///< decode and compare every frame before the switch
+  bool dry_run = false;          ///< validate and split, write nothing
+  bool replace_existing = true;  ///< an existing pair is replaced
+  bool prove_full = false;       ///< decode and compare every frame before the switch
   SinkOptions sink;
   std::optional<PublishMode> mode;  ///< forced; for tests and odd file systems
 };
@@ -47,9 +47,9 @@ struct ExportReport {
   Json to_json() const;
 };
 
-/// Errors: failed_precondition with reason NOT_V21 (names `convert`), INVALID_SOURCE (every finding,
-/// one a line), SOURCE_CHANGED; those of PairPublisher; resource_exhausted when it cannot fit;
-/// cancelled. On every error nothing is published and the source is as it was.
+/// Errors: failed_precondition with reason NOT_V21 (names `convert`), INVALID_SOURCE (every
+/// finding, one a line), SOURCE_CHANGED; those of PairPublisher; resource_exhausted when it cannot
+/// fit; cancelled. On every error nothing is published and the source is as it was.
 Result<ExportReport> export_dataset(const ExportRequest& request, const RunContext& context);
 
 }  // namespace ropewalk

@@ -49,7 +49,8 @@ Result<SplitMarker> split_marker_from_json(const Json& json) {
   }
   for (const Json& item : *indices->as_array()) {
     const auto index = item.as_int64();
-    if (!index) return data_loss("marker: source_episode_indices holds something else than integers");
+    if (!index)
+      return data_loss("marker: source_episode_indices holds something else than integers");
     marker.source_episode_indices.push_back(*index);
   }
   marker.rule = json.get_string("rule").value_or("");

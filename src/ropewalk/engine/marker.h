@@ -1,6 +1,7 @@
 #pragma once
 // The marker meta/quality_split.json inside each half of a published pair.
-// Spec: review-export-upload 5.5. Markers of other writers lack the keys added here; they read as well.
+// Spec: review-export-upload 5.5. Markers of other writers lack the keys added here; they read as
+// well.
 #include <cstdint>
 #include <optional>
 #include <string>

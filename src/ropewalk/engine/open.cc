@@ -1,9 +1,9 @@
 #include "ropewalk/engine/open.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 #include "ropewalk/base/io/file.h"
 #include "ropewalk/base/io/local_fs.h"
@@ -30,9 +30,7 @@ constexpr std::array<Row, 8> kRows{{
     {PathKind::export_pair, "export_pair", "export pair"},
 }};
 
-const Row& row(PathKind kind) {
-  return *std::ranges::find(kRows, kind, &Row::kind);
-}
+const Row& row(PathKind kind) { return *std::ranges::find(kRows, kind, &Row::kind); }
 
 // The kind of a single file, by its first bytes.
 Result<PathKind> identify_file(const std::filesystem::path& path) {
@@ -48,7 +46,11 @@ Result<PathKind> identify_file(const std::filesystem::path& path) {
 
 // The dataset that an episode file of an export lies in: root/data/chunk-000/episode_000000.hdf5.
 std::filesystem::path dataset_of(const std::filesystem::path& file) {
-  return std::filesystem::absolute(file).lexically_normal().parent_path().parent_path().parent_path();
+  return std::filesystem::absolute(file)
+      .lexically_normal()
+      .parent_path()
+      .parent_path()
+      .parent_path();
 }
 
 }  // namespace
@@ -109,9 +111,9 @@ Result<std::unique_ptr<EpisodeSource>> open_dataset(const std::filesystem::path&
     case PathKind::mcap_episode:
       return open_eva_mcap(dataset_of(path));
     case PathKind::export_pair:
-      return failed_precondition(fmt::format(
-          "{}: an export pair holds two datasets; name {}/accepted or {}/rejected", path.string(),
-          path.string(), path.string()));
+      return failed_precondition(
+          fmt::format("{}: an export pair holds two datasets; name {}/accepted or {}/rejected",
+                      path.string(), path.string(), path.string()));
   }
   return internal("unknown kind of path");
 }

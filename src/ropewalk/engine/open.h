@@ -12,11 +12,11 @@ enum class PathKind {
   lerobot_v20,
   lerobot_v21,
   lerobot_v3,
-  hdf5_dataset,   ///< an HDF5 export: one half, or the output of convert
-  mcap_dataset,   ///< the same with MCAP files
-  hdf5_episode,   ///< one episode file of such a dataset
+  hdf5_dataset,  ///< an HDF5 export: one half, or the output of convert
+  mcap_dataset,  ///< the same with MCAP files
+  hdf5_episode,  ///< one episode file of such a dataset
   mcap_episode,
-  export_pair,    ///< a directory with the halves accepted and rejected
+  export_pair,  ///< a directory with the halves accepted and rejected
 };
 
 /// "lerobot_v21", "export_pair", …

@@ -1,9 +1,9 @@
 #include "ropewalk/engine/prove.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <mutex>
+
+#include <fmt/format.h>
 
 #include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/dataset/lerobot/prove.h"
@@ -17,12 +17,12 @@ Status prove_structure(const std::filesystem::path& half, std::string_view forma
   ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto written, open_dataset(half, {.survey = true}),
                                 half.string());
   if (written->format() != format) {
-    return data_loss(fmt::format("{}: expected format {}, found {}", half.string(), format,
-                                 written->format()));
+    return data_loss(
+        fmt::format("{}: expected format {}, found {}", half.string(), format, written->format()));
   }
   if (written->findings().has_errors()) {
-    return data_loss(fmt::format("{}: {}", half.string(),
-                                 to_line(written->findings().entries().front())));
+    return data_loss(
+        fmt::format("{}: {}", half.string(), to_line(written->findings().entries().front())));
   }
   if (written->size() != expected.size()) {
     return data_loss(fmt::format("{}: expected {} episodes, found {}", half.string(),
@@ -44,7 +44,8 @@ Status prove_structure(const std::filesystem::path& half, std::string_view forma
                                   fmt::format("{}: episode {}", half.string(), i));
     // One row proves that the file opens, is complete and holds as many rows as its metadata says.
     const std::int64_t length = episode->info().length;
-    ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto batch, episode->columns({0, std::min<std::int64_t>(1, length)}),
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto batch,
+                                  episode->columns({0, std::min<std::int64_t>(1, length)}),
                                   fmt::format("{}: episode {}", half.string(), i));
     return ok_status();
   });

@@ -11,9 +11,9 @@
 
 namespace ropewalk {
 
-/// Re-opens a half: episodes and lengths equal `expected`, every table, video, HDF5 and MCAP file opens
-/// and counts, locators, sequence and times hold. Nothing is decoded.
-/// Errors: data_loss naming the file and what was expected and found.
+/// Re-opens a half: episodes and lengths equal `expected`, every table, video, HDF5 and MCAP file
+/// opens and counts, locators, sequence and times hold. Nothing is decoded. Errors: data_loss
+/// naming the file and what was expected and found.
 Status prove_structure(const std::filesystem::path& half, std::string_view format,
                        const EpisodeSource& expected, const RunContext& context);
 

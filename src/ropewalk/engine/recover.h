@@ -1,6 +1,6 @@
 #pragma once
-// recover: finishes or undoes what a crash interrupted: the publication of a pair, and in a raw dataset
-// the commit of an episode. Spec: review-export-upload 3.5, 6.4.
+// recover: finishes or undoes what a crash interrupted: the publication of a pair, and in a raw
+// dataset the commit of an episode. Spec: review-export-upload 3.5, 6.4.
 #include <filesystem>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace ropewalk {
 /// What recovery found and did, over all pairs that `directory` means.
 struct RecoverReport {
   std::vector<RecoveryReport> pairs;
-  Findings dataset;      ///< of the raw dataset itself
+  Findings dataset;  ///< of the raw dataset itself
   bool acted = false;
   bool blocked = false;  ///< a person has to decide; nothing was touched there
   Json to_json() const;

@@ -1,11 +1,13 @@
 #include "ropewalk/engine/review.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <set>
 
+#include <fmt/format.h>
+
+#include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/dataset/lerobot/lerobot.h"
 #include "ropewalk/engine/open.h"
 
@@ -81,6 +83,79 @@ Json to_json(const LedgerChange& change) {
   for (const LedgerLine& line : change.lines) lines.push_back(to_json(line));
   out.set("lines", std::move(lines));
   return out;
+}
+
+Result<ScanReport> review_scan(const ScanRequest& request, const RunContext& context) {
+  const auto started = std::chrono::steady_clock::now();
+  ROPEWALK_RETURN_IF_ERROR(request.options.validate());
+  ROPEWALK_ASSIGN_OR_RETURN(const auto source, open_dataset(request.path));
+  std::optional<Ledger> ledger;
+  if (request.write) {
+    ROPEWALK_ASSIGN_OR_RETURN(Ledger opened, Ledger::open_for_write(request.path, request.actor));
+    ledger.emplace(std::move(opened));
+  }
+  std::vector<std::int64_t> positions;
+  std::set<std::int64_t> wanted;
+  if (request.episodes) wanted.insert(request.episodes->begin(), request.episodes->end());
+  for (std::int64_t i = 0; i < source->size(); ++i) {
+    if (!request.episodes || wanted.erase(source->info(i).index) > 0) positions.push_back(i);
+  }
+  if (!wanted.empty()) {
+    return not_found(fmt::format("{}: no episode {}", request.path.string(), *wanted.begin()));
+  }
+
+  ScanReport report;
+  report.format = source->format();
+  report.episodes.resize(positions.size());
+  const auto count = static_cast<std::int64_t>(positions.size());
+  Progress progress{.phase = "scanning", .item = {}, .done = 0, .total = count};
+  std::mutex mutex;
+  ROPEWALK_RETURN_IF_ERROR(parallel_for(context.pool, count, [&](std::int64_t i) -> Status {
+    ROPEWALK_RETURN_IF_ERROR(context.check_stop());
+    const std::int64_t position = positions[static_cast<std::size_t>(i)];
+    ScannedEpisode& scanned = report.episodes[static_cast<std::size_t>(i)];
+    scanned.episode_index = source->info(position).index;
+    scanned.length = source->info(position).length;
+    const auto episode = source->open(position);
+    Result<QualityReport> checked = episode.ok()
+                                        ? check_episode(**episode, request.options, context)
+                                        : Result<QualityReport>(episode.status());
+    if (checked.ok()) {
+      scanned.quality = std::move(checked).value();
+    } else if (checked.status().code() == StatusCode::cancelled) {
+      return checked.status();
+    } else {
+      scanned.error = checked.status().message();
+      scanned.quality.issues.push_back({.severity = "red",
+                                        .code = "unreadable_episode",
+                                        .detail = scanned.error,
+                                        .count = scanned.length});
+    }
+    const std::lock_guard lock(mutex);
+    report.frames += scanned.length;
+    report.pictures += scanned.quality.pictures;
+    if (scanned.quality.quality() == "red") ++report.red;
+    ++progress.done;
+    progress.item = fmt::format("episode {}", scanned.episode_index);
+    context.report(progress);
+    return ok_status();
+  }));
+  if (ledger) {
+    std::vector<CheckRecord> records;
+    for (const ScannedEpisode& scanned : report.episodes) {
+      records.push_back({.episode_index = scanned.episode_index,
+                         .quality = scanned.quality.quality(),
+                         .issues = scanned.quality.issues_json(),
+                         .findings = scanned.quality.findings_json()});
+    }
+    ROPEWALK_ASSIGN_OR_RETURN(const LedgerChange change, ledger->record_checks(records));
+    ROPEWALK_RETURN_IF_ERROR(ledger->project());
+    report.recorded = static_cast<std::int64_t>(change.lines.size());
+    report.revision = change.revision;
+  }
+  report.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return report;
 }
 
 Result<ReviewList> review_list(const std::filesystem::path& path,

@@ -1,6 +1,6 @@
 #pragma once
-// review: what operators do to a raw dataset: scan it, list it, mark verdicts and notes, look at the log,
-// undo. Every change goes through the ledger. Spec: review-export-upload 1.2, 2.5, 3.
+// review: what operators do to a raw dataset: scan it, list it, mark verdicts and notes, look at
+// the log, undo. Every change goes through the ledger. Spec: review-export-upload 1.2, 2.5, 3.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -40,7 +40,8 @@ struct ScanReport {
 };
 
 /// Runs every check that a saved episode allows, on any dataset.
-/// Errors: those of open_dataset; with `write`, those of the ledger; cancelled: nothing is recorded.
+/// Errors: those of open_dataset; with `write`, those of the ledger; cancelled: nothing is
+/// recorded.
 Result<ScanReport> review_scan(const ScanRequest& request, const RunContext& context);
 
 /// One episode as the review list shows it.

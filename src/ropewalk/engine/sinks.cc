@@ -1,8 +1,8 @@
 #include "ropewalk/engine/sinks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "ropewalk/dataset/eva_hdf5/eva_hdf5.h"
 #include "ropewalk/dataset/eva_mcap/eva_mcap.h"
@@ -38,8 +38,8 @@ const std::vector<std::string>& export_formats() {
 
 Status validate_sink_options(std::string_view format, const SinkOptions& options) {
   if (std::ranges::find(export_formats(), format) == export_formats().end()) {
-    return invalid_argument(fmt::format("format '{}': expected one of {}", format,
-                                        fmt::join(export_formats(), ", ")));
+    return invalid_argument(
+        fmt::format("format '{}': expected one of {}", format, fmt::join(export_formats(), ", ")));
   }
   const std::string& compression = options.compression;
   if (compression.empty() || compression == "none") return ok_status();
@@ -59,10 +59,9 @@ Result<FormatSink> make_sink(std::string_view format, const std::filesystem::pat
   FormatSink out;
   if (format == "lerobot_v21") {
     ROPEWALK_ASSIGN_OR_RETURN(
-        auto sink,
-        create_lerobot_v21_sink(root, {.schema = source.schema(),
-                                       .statistics_names = statistics_names(source),
-                                       .repair_video = options.repair_video}));
+        auto sink, create_lerobot_v21_sink(root, {.schema = source.schema(),
+                                                  .statistics_names = statistics_names(source),
+                                                  .repair_video = options.repair_video}));
     out.prove = [root, sink = sink.get()](const RunContext& context) -> Status {
       return prove_v21(root, sink->clips(), context).status();
     };

@@ -30,12 +30,14 @@ Status validate_sink_options(std::string_view format, const SinkOptions& options
 /// A sink with the proof that belongs to its layout.
 struct FormatSink {
   std::unique_ptr<EpisodeSink> sink;
-  /// Re-opens what the sink wrote, after finish(): tables, numbers, locators, and every encoded picture
-  /// by its hash. Nothing is decoded. Errors: data_loss naming file, place, expected and found.
+  /// Re-opens what the sink wrote, after finish(): tables, numbers, locators, and every encoded
+  /// picture by its hash. Nothing is decoded. Errors: data_loss naming file, place, expected and
+  /// found.
   std::function<Status(const RunContext&)> prove;
 };
 
-/// Creates a sink that writes what `source` has into the directory `root`, which exists and is empty.
+/// Creates a sink that writes what `source` has into the directory `root`, which exists and is
+/// empty.
 Result<FormatSink> make_sink(std::string_view format, const std::filesystem::path& root,
                              const EpisodeSource& source, const SinkOptions& options = {});
 

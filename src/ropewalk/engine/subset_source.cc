@@ -54,8 +54,7 @@ const EpisodeInfo& SubsetSource::info(std::int64_t i) const {
 Result<std::unique_ptr<Episode>> SubsetSource::open(std::int64_t i) const {
   const auto at = static_cast<std::size_t>(i);
   ROPEWALK_ASSIGN_OR_RETURN(auto episode, source_.open(positions_[at]));
-  return std::unique_ptr<Episode>(
-      std::make_unique<SubsetEpisode>(std::move(episode), infos_[at]));
+  return std::unique_ptr<Episode>(std::make_unique<SubsetEpisode>(std::move(episode), infos_[at]));
 }
 
 }  // namespace ropewalk

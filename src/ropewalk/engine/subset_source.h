@@ -1,6 +1,7 @@
 #pragma once
-// SubsetSource: some episodes of a source in a given order, with the infos the caller gives them (review
-// state from the ledger, for example). A half of an export pair is the copy of a SubsetSource.
+// SubsetSource: some episodes of a source in a given order, with the infos the caller gives them
+// (review state from the ledger, for example). A half of an export pair is the copy of a
+// SubsetSource.
 #include <vector>
 
 #include "ropewalk/episode/episode.h"

@@ -1,11 +1,11 @@
 #include "ropewalk/engine/verify.h"
 
-#include <arrow/api.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+
+#include <arrow/api.h>
+#include <fmt/format.h>
 
 #include "ropewalk/base/codec/checksum.h"
 #include "ropewalk/base/exec/thread_pool.h"
@@ -126,7 +126,8 @@ ChecklistItem read_one_frame(const Episode& episode) {
     return {"frame", *read ? Outcome::passed : Outcome::failed,
             fmt::format("{} frame {}: {}x{}x{}, mean {:.1f}", camera, middle, shape.height,
                         shape.width, shape.channels,
-                        static_cast<double>(sum) / static_cast<double>(std::max<std::size_t>(1, pixels.size())))};
+                        static_cast<double>(sum) /
+                            static_cast<double>(std::max<std::size_t>(1, pixels.size())))};
   }
   return {"frame", Outcome::skipped, "no cameras"};
 }
@@ -172,9 +173,9 @@ Result<HalfVerification> verify_half(const std::filesystem::path& path,
   for (std::int64_t i = 0; i < (*written)->size(); ++i) half.frames += (*written)->info(i).length;
   const auto listed = static_cast<std::int64_t>(marker.source_episode_indices.size());
   note(half, "totals",
-       half.episodes == listed ? ok_status()
-                               : data_loss(fmt::format("marker lists {} episodes, found {}", listed,
-                                                       half.episodes)),
+       half.episodes == listed
+           ? ok_status()
+           : data_loss(fmt::format("marker lists {} episodes, found {}", listed, half.episodes)),
        fmt::format("{} episodes, {} rows", half.episodes, half.frames));
   const Status structure = prove_structure(path, marker.dataset_format, **written, context);
   if (structure.code() == StatusCode::cancelled) return structure;
@@ -293,10 +294,10 @@ Result<VerifyReport> verify_path(const VerifyRequest& request, const RunContext&
   } else {
     auto marker = read_marker(request.path);
     if (!marker.ok()) {
-      return failed_precondition(
-          fmt::format("{}: no export pair and no half of one ({}); `ropewalk check` validates other "
-                      "datasets",
-                      request.path.string(), marker.status().message()));
+      return failed_precondition(fmt::format(
+          "{}: no export pair and no half of one ({}); `ropewalk check` validates other "
+          "datasets",
+          request.path.string(), marker.status().message()));
     }
     ROPEWALK_ASSIGN_OR_RETURN(HalfVerification verified,
                               verify_half(request.path, request, context));
@@ -313,10 +314,8 @@ Result<VerifyReport> verify_path(const VerifyRequest& request, const RunContext&
     Verification verification{.export_id = report.halves.front().marker.export_id,
                               .verified_at = utc_now(),
                               .result = report.passed() ? "passed" : "failed"};
-    verification.accepted_manifest_sha256 =
-        manifest_sha256(request.path / "accepted").value_or("");
-    verification.rejected_manifest_sha256 =
-        manifest_sha256(request.path / "rejected").value_or("");
+    verification.accepted_manifest_sha256 = manifest_sha256(request.path / "accepted").value_or("");
+    verification.rejected_manifest_sha256 = manifest_sha256(request.path / "rejected").value_or("");
     for (const HalfVerification& half : report.halves) {
       for (const Finding& finding : half.findings.entries()) {
         verification.findings.push_back(to_json(finding));

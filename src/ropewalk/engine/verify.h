@@ -1,6 +1,6 @@
 #pragma once
-// verify: re-reads a published pair, or one half, and proves it against its source. What it prints is
-// the delivery checklist. Spec: review-export-upload 6.3 step 9, 7.0.
+// verify: re-reads a published pair, or one half, and proves it against its source. What it prints
+// is the delivery checklist. Spec: review-export-upload 6.3 step 9, 7.0.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,9 +12,10 @@
 namespace ropewalk {
 
 struct VerifyRequest {
-  std::filesystem::path path;                    ///< a pair or a half
-  std::optional<std::filesystem::path> against;  ///< the source; the marker's source_dir unless given
-  bool full = false;                             ///< decode every frame
+  std::filesystem::path path;  ///< a pair or a half
+  std::optional<std::filesystem::path>
+      against;        ///< the source; the marker's source_dir unless given
+  bool full = false;  ///< decode every frame
 };
 
 struct ChecklistItem {
