@@ -100,7 +100,7 @@ Status SideFiles::finish(const Schema& schema, const Numbering& numbering, const
   info.set("fps", schema.fps.is_integral() ? Json(schema.fps.num) : Json(schema.fps.to_double()));
   info.set("splits", Json(Json::Object{{"train", Json(fmt::format("0:{}", episodes))}}));
   info.set("data_path", options_.data_path);
-  if (!options_.video_path.empty()) {
+  if (!options_.video_path.empty() && !schema.of_kind(FeatureKind::video).empty()) {
     info.set("video_path", options_.video_path);
   } else if (!options_.embedded_images) {
     info.set("video_path", Json());
