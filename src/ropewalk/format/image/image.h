@@ -22,7 +22,7 @@ std::string_view image_kind_name(ImageKind kind);
 /// What the head of a file says.
 struct ImageInfo {
   ImageKind kind = ImageKind::unknown;
-  int width = 0;  ///< 0 where the header was not read (gif, bmp)
+  int width = 0;
   int height = 0;
   int channels = 0;  ///< as stored: 1 gray, 2 gray + alpha, 3, 4; 0 unknown
   int bits_per_sample = 0;

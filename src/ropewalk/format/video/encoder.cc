@@ -81,6 +81,23 @@ class PacketSpool {
   std::unique_ptr<Sink> file_;
 };
 
+/// Checked here, since libx264 prints a complaint of its own.
+Status check_preset(const EncoderSettings& settings) {
+  constexpr std::array<std::string_view, 10> kX264 = {
+      "ultrafast", "superfast", "veryfast", "faster",   "fast",
+      "medium",    "slow",      "slower",   "veryslow", "placebo"};
+  const std::string& preset = settings.preset;
+  if (preset.empty()) return ok_status();
+  if (settings.codec == VideoCodec::h264) {
+    if (std::find(kX264.begin(), kX264.end(), preset) != kX264.end()) return ok_status();
+    return invalid_argument(
+        fmt::format("preset: '{}' is none of {}", preset, fmt::join(kX264, ", ")));
+  }
+  const bool digits = preset.size() <= 2 && preset.find_first_not_of("0123456789") == preset.npos;
+  if (digits && std::stoi(preset) <= 13) return ok_status();
+  return invalid_argument(fmt::format("preset: '{}' is not in 0..13 for av1", preset));
+}
+
 Status set_option(AVCodecContext* context, const char* name, const std::string& value) {
   const int error = av_opt_set(context->priv_data, name, value.c_str(), 0);
   if (error >= 0) return ok_status();
@@ -119,7 +136,7 @@ Status EncoderSettings::validate() const {
     return invalid_argument(fmt::format("threads: {} is not in 1..64", threads));
   }
   if (max_buffer_bytes == 0) return invalid_argument("max_buffer_bytes: 0");
-  return ok_status();
+  return check_preset(*this);
 }
 
 struct VideoEncoder::Impl {

@@ -2,6 +2,8 @@
 // VideoEncoder: RGB frames to an MP4 file with a constant rate, index in front.
 // The packets are kept until finish(), since the index goes in front of them and a Sink only grows:
 // in memory up to a limit, beyond it in a spill file the caller names.
+// SVT-AV1 writes a banner to standard error unless the process was started with SVT_LOG=-1; libx264
+// is silent.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
