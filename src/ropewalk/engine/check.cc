@@ -52,7 +52,7 @@ Result<CheckReport> check_by_reading(const std::filesystem::path& path, const Ch
     }
     return ok_status();
   };
-  ROPEWALK_RETURN_IF_ERROR(parallel_for(context.pool, source.size(), [&](std::int64_t i) -> Status {
+  const Status done = parallel_for(context.pool, source.size(), [&](std::int64_t i) -> Status {
     ROPEWALK_RETURN_IF_ERROR(context.check_stop());
     std::int64_t decoded = 0;
     const Status status = read(i, decoded);
@@ -72,7 +72,8 @@ Result<CheckReport> check_by_reading(const std::filesystem::path& path, const Ch
     ++progress.done;
     context.report(progress);
     return ok_status();
-  }));
+  });
+  ROPEWALK_RETURN_IF_ERROR(done);
   return report;
 }
 

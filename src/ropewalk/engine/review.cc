@@ -110,7 +110,7 @@ Result<ScanReport> review_scan(const ScanRequest& request, const RunContext& con
   const auto count = static_cast<std::int64_t>(positions.size());
   Progress progress{.phase = "scanning", .item = {}, .done = 0, .total = count};
   std::mutex mutex;
-  ROPEWALK_RETURN_IF_ERROR(parallel_for(context.pool, count, [&](std::int64_t i) -> Status {
+  const Status done = parallel_for(context.pool, count, [&](std::int64_t i) -> Status {
     ROPEWALK_RETURN_IF_ERROR(context.check_stop());
     const std::int64_t position = positions[static_cast<std::size_t>(i)];
     ScannedEpisode& scanned = report.episodes[static_cast<std::size_t>(i)];
@@ -139,7 +139,8 @@ Result<ScanReport> review_scan(const ScanRequest& request, const RunContext& con
     progress.item = fmt::format("episode {}", scanned.episode_index);
     context.report(progress);
     return ok_status();
-  }));
+  });
+  ROPEWALK_RETURN_IF_ERROR(done);
   if (ledger) {
     std::vector<CheckRecord> records;
     for (const ScannedEpisode& scanned : report.episodes) {
