@@ -152,6 +152,15 @@ Status make_directories(const std::filesystem::path& path) {
   return make_one_directory(path);
 }
 
+Status make_durable_directories(const std::filesystem::path& path) {
+  struct stat s = {};
+  if (path.empty() || (::stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode))) return ok_status();
+  const std::filesystem::path parent = parent_of(path);
+  if (parent != path) ROPEWALK_RETURN_IF_ERROR(make_durable_directories(parent));
+  ROPEWALK_RETURN_IF_ERROR(make_directories(path));
+  return sync_directory(parent);
+}
+
 Result<std::vector<std::string>> list_directory(const std::filesystem::path& path) {
   Fd fd(
       retry_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
@@ -235,6 +244,17 @@ Status sync_directory(const std::filesystem::path& path) {
     if (errno != EINVAL) return errno_status(errno, name + ": fsync");
   }
   unsynced::synced_directory(fd.get());
+  return ok_status();
+}
+
+Status sync_filesystem(const std::filesystem::path& path) {
+  const std::string name = path.empty() ? "." : path.string();
+  ROPEWALK_RETURN_IF_ERROR(injected_fault("io.fsync", name + ": syncfs"));
+  const Fd fd(retry_interrupted([&] { return ::open(name.c_str(), O_RDONLY | O_CLOEXEC); }));
+  if (!fd) return errno_status(errno, name + ": open for syncfs");
+  if (retry_interrupted([&] { return ::syncfs(fd.get()); }) != 0) {
+    return errno_status(errno, name + ": syncfs");
+  }
   return ok_status();
 }
 

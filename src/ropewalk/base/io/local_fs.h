@@ -34,6 +34,8 @@ Result<std::optional<FileInfo>> file_info(const std::filesystem::path& path);
 
 /// Creates the directory and its parents. Existing directories are fine.
 Status make_directories(const std::filesystem::path& path);
+/// The same, and fsyncs the parent of every directory it created.
+Status make_durable_directories(const std::filesystem::path& path);
 /// Lists names in a directory, sorted. Errors: not_found.
 Result<std::vector<std::string>> list_directory(const std::filesystem::path& path);
 /// Lists all regular files below `root`, relative, '/'-separated, sorted. Symbolic links are
@@ -62,6 +64,9 @@ Status sync_file(const std::filesystem::path& path);
 Status sync_directory(const std::filesystem::path& path);
 /// Fsyncs every directory below and including `root`, bottom-up. Files are synced when closed.
 Status sync_tree_directories(const std::filesystem::path& root);
+/// Makes everything durable that was written to the file system of `path`, in one call: for trees
+/// of many small files, where an fsync of each would take longer.
+Status sync_filesystem(const std::filesystem::path& path);
 
 /// Units: bytes that an unprivileged process may still write.
 Result<std::uint64_t> free_bytes(const std::filesystem::path& directory);
