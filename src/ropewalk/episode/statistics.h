@@ -57,6 +57,25 @@ Result<StatisticsMap> batch_statistics(const arrow::RecordBatch& batch, const Sc
 /// Ordinals of the frames that count for a camera: n = clip(int(len^0.75), min(100, len), 10000) at
 /// round-half-even(linspace(0, len-1, n)). Spec: lerobot-formats 5.2.
 std::vector<std::int64_t> sampled_frames(std::int64_t length);
+/// Counts the samples of frames that are at hand anyway, downsampled as camera_statistics() does,
+/// so that an encoder need not decode again. Give it the frames of sampled_frames() only.
+class CameraSamples {
+ public:
+  /// Errors: invalid_argument for other than 1 to 4 channels.
+  static Result<CameraSamples> create(const FrameShape& shape);
+  /// Shape: `frame` holds shape.frame_bytes().
+  void add(ByteSpan frame);
+  std::int64_t frames() const { return frames_; }
+  FeatureStatistics result(const StatisticsOptions& options) &&;
+
+ private:
+  explicit CameraSamples(const FrameShape& shape);
+  FrameShape shape_;
+  int stride_ = 1;
+  std::size_t bins_ = 256;
+  std::int64_t frames_ = 0;
+  std::vector<std::uint64_t> histogram_;
+};
 /// Statistics of the sampled frames of a camera, decoded and downsampled as upstream does. Bytes
 /// are divided by 255, 16-bit samples stay in their unit; one channel is told as three equal ones.
 /// Memory: one frame. Errors: those of decoding; cancelled.

@@ -1,6 +1,7 @@
 // Statistics of cameras: which frames count, and what a histogram of their samples holds.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -119,6 +120,33 @@ FeatureStatistics histogram_statistics(std::vector<std::uint64_t> histogram, std
   return out;
 }
 
+CameraSamples::CameraSamples(const FrameShape& shape)
+    : shape_(shape),
+      stride_(stride_of(shape)),
+      bins_(shape.bytes_per_sample == 2 ? 65536 : 256),
+      histogram_(static_cast<std::size_t>(shape.channels) * bins_, 0) {}
+
+Result<CameraSamples> CameraSamples::create(const FrameShape& shape) {
+  if (shape.channels < 1 || shape.channels > 4) {
+    return invalid_argument(fmt::format("no statistics of {} channels", shape.channels));
+  }
+  return CameraSamples(shape);
+}
+
+void CameraSamples::add(ByteSpan frame) {
+  count_samples(shape_, frame, stride_, histogram_, bins_);
+  ++frames_;
+}
+
+FeatureStatistics CameraSamples::result(const StatisticsOptions& options) && {
+  if (shape_.channels == 1) {
+    const std::vector<std::uint64_t> gray = histogram_;
+    histogram_.insert(histogram_.end(), gray.begin(), gray.end());
+    histogram_.insert(histogram_.end(), gray.begin(), gray.end());
+  }
+  return histogram_statistics(std::move(histogram_), bins_, frames_, options);
+}
+
 Result<FeatureStatistics> camera_statistics(const Episode& episode, const std::string& camera,
                                             const StatisticsOptions& options,
                                             std::stop_token stop) {
@@ -128,25 +156,17 @@ Result<FeatureStatistics> camera_statistics(const Episode& episode, const std::s
   std::int64_t position = 0;  // the frame that reader gives next
   FrameShape shape;
   Bytes frame;
-  std::size_t bins = 256;
-  int stride = 1;
-  std::vector<std::uint64_t> histogram;
+  std::optional<CameraSamples> counted;
   for (const std::int64_t sample : samples) {
     if (stop.stop_requested()) return cancelled();
     // Reading on is cheaper than a seek as long as the frame lies in the unit at hand.
     if (reader == nullptr || episode.decode_unit(camera, sample).begin > position) {
       ROPEWALK_ASSIGN_OR_RETURN(reader, episode.frames(camera, {sample, length}));
       position = sample;
-      if (histogram.empty()) {
+      if (!counted) {
         shape = reader->shape();
-        if (shape.channels < 1 || shape.channels > 4) {
-          return invalid_argument(
-              fmt::format("camera {}: no statistics of {} channels", camera, shape.channels));
-        }
-        bins = shape.bytes_per_sample == 2 ? 65536 : 256;
-        stride = stride_of(shape);
+        ROPEWALK_ASSIGN_OR_RETURN_CTX(counted, CameraSamples::create(shape), "camera " + camera);
         frame.resize(shape.frame_bytes());
-        histogram.assign(static_cast<std::size_t>(shape.channels) * bins, 0);
       } else if (reader->shape() != shape) {
         return data_loss(
             fmt::format("camera {}: frame {} has another shape than frame 0", camera, sample));
@@ -160,16 +180,10 @@ Result<FeatureStatistics> camera_statistics(const Episode& episode, const std::s
       }
       ++position;
     }
-    count_samples(shape, frame, stride, histogram, bins);
+    counted->add(frame);
   }
-  if (samples.empty()) return failed_precondition(fmt::format("camera {}: no frames", camera));
-  if (shape.channels == 1) {
-    const std::vector<std::uint64_t> gray = histogram;
-    histogram.insert(histogram.end(), gray.begin(), gray.end());
-    histogram.insert(histogram.end(), gray.begin(), gray.end());
-  }
-  return histogram_statistics(std::move(histogram), bins, static_cast<std::int64_t>(samples.size()),
-                              options);
+  if (!counted) return failed_precondition(fmt::format("camera {}: no frames", camera));
+  return std::move(*counted).result(options);
 }
 
 }  // namespace ropewalk
