@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::array<std::string_view, kArms> kPrefixes{"left", "right"};
 constexpr double kIdleSeconds = 4.0;
+constexpr double kShortest = 0.95;  // of the seconds asked for
+constexpr double kLongest = 1.05;
+
+std::int64_t frames_of(double seconds, int fps) {
+  return std::max<std::int64_t>(2, static_cast<std::int64_t>(std::llround(seconds * fps)));
+}
 
 std::string iso_time(std::int64_t time_ns) {
   const std::int64_t seconds = time_ns / 1000000000;
@@ -46,6 +52,15 @@ std::vector<std::string> pose_names() {
     }
   }
   return out;
+}
+
+// A sortable UTC time and six hexadecimal digits.
+std::string take_id(const SimulatedOptions& options, const Plan& plan) {
+  std::string time = iso_time(plan.start_ns).substr(0, 19);
+  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
+  const std::uint64_t digits =
+      mix(options.seed, static_cast<std::uint64_t>(plan.info.index) + 12345) & 0xFFFFFF;
+  return fmt::format("{}Z-{:06x}", time, digits);
 }
 
 // The alignment keys that a recorder writes into the row of an episode.
@@ -95,6 +110,7 @@ void add_recorder_keys(const SimulatedOptions& options, Plan& plan) {
   row.set("alignment_image_skew_tolerance_sec", tolerance);
   row.set("alignment_image_max_skew_sec", std::move(skews));
   row.set("alignment_image_stream_stats", std::move(streams));
+  row.set("take_id", take_id(options, plan));
   row.set("mode", "collection");
   row.set("started_at", iso_time(plan.start_ns));
   row.set("ended_at", iso_time(plan.start_ns + frame_time_ns(plan.info.length, {options.fps, 1})));
@@ -166,6 +182,9 @@ std::int64_t Plan::pictures(int camera) const {
 
 Schema make_schema(const SimulatedOptions& options) {
   Schema schema;
+  Json checks = Json::object();
+  checks.set("min_episode_frames", simulated_min_episode_frames(options));
+  schema.extra.set("quality", Json(Json::Object{{"checks", std::move(checks)}}));
   schema.fps = {options.fps, 1};
   schema.robot_type = options.robot;
   const auto vector = [&](const char* name, const std::vector<std::string>& names) {
@@ -211,19 +230,20 @@ Plan make_plan(const SimulatedOptions& options, std::int64_t episode, std::int64
   plan.index_begin = index_begin;
   plan.start_ns = start_ns;
   Random random(mix(options.seed, static_cast<std::uint64_t>(episode)));
-  double seconds = options.seconds * random.uniform(0.95, 1.05);
+  double seconds = options.seconds * random.uniform(kShortest, kLongest);
   double idle_begin = 0;
   double idle_end = 0;
-  if (has(plan.faults, SimulatedFault::short_episode)) {
-    seconds = std::min(seconds, 0.25);
-  } else if (has(plan.faults, SimulatedFault::idle_span)) {
+  if (has(plan.faults, SimulatedFault::idle_span)) {
     seconds = std::max(seconds, kIdleSeconds + 2.0);
     idle_begin = 0.3 * (seconds - kIdleSeconds);
     idle_end = idle_begin + kIdleSeconds;
   }
   plan.info.index = episode;
-  plan.info.length =
-      std::max<std::int64_t>(2, static_cast<std::int64_t>(std::llround(seconds * options.fps)));
+  plan.info.length = frames_of(seconds, options.fps);
+  if (has(plan.faults, SimulatedFault::short_episode)) {
+    plan.info.length =
+        std::clamp<std::int64_t>(options.fps / 4, 1, simulated_min_episode_frames(options) - 1);
+  }
   plan.info.tasks = {task_name(plan.task)};
   plan.faulty_camera =
       static_cast<int>(random.next() % static_cast<std::uint64_t>(options.cameras));
@@ -239,3 +259,14 @@ Plan make_plan(const SimulatedOptions& options, std::int64_t episode, std::int64
 }
 
 }  // namespace ropewalk::simulated
+
+namespace ropewalk {
+
+std::int64_t simulated_min_episode_frames(const SimulatedOptions& options) {
+  const std::int64_t half_a_second = (options.fps + 1) / 2;
+  return std::max<std::int64_t>(
+      2, std::min(half_a_second,
+                  simulated::frames_of(simulated::kShortest * options.seconds, options.fps)));
+}
+
+}  // namespace ropewalk

@@ -20,7 +20,7 @@ enum class SimulatedFault : std::uint8_t {
   camera_loss,      ///< one camera delivers nothing in this episode
   frozen_camera,    ///< one camera shows its first picture for ever
   late_images,      ///< one camera lags five frames; the row tells the skew
-  short_episode,    ///< a quarter of a second
+  short_episode,    ///< a quarter of a second, or fewer frames than the dataset asks for
   non_finite,       ///< NaN in the joint state
   missing_column,   ///< the table lacks the end-effector state
   wrong_shape,      ///< the joint command has one value too few
@@ -59,6 +59,9 @@ struct SimulatedOptions {
 /// faults an episode gets several.
 Result<std::unique_ptr<EpisodeSource>> open_simulated(const SimulatedOptions& options);
 
+/// A clean episode has at least so many frames, one with the fault short_episode has fewer: what
+/// info.json of a simulated dataset says under `quality.checks`.
+std::int64_t simulated_min_episode_frames(const SimulatedOptions& options);
 /// The faults that episode `episode` of these options has.
 std::vector<SimulatedFault> faults_of(const SimulatedOptions& options, std::int64_t episode);
 
