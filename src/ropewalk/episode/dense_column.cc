@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include <arrow/api.h>
@@ -92,7 +93,8 @@ struct Level {
 template <typename List>
 Result<std::int64_t> enter_list(const List& list, Level& level) {
   const std::int64_t rows = level.end - level.begin;
-  const std::int64_t extent = rows > 0 ? list.value_length(level.begin) : 0;
+  std::int64_t extent = rows > 0 ? list.value_length(level.begin) : 0;
+  if constexpr (std::is_same_v<List, arrow::FixedSizeListArray>) extent = list.value_length(0);
   for (std::int64_t i = level.begin; i < level.end; ++i) {
     if (list.IsNull(i)) return data_loss(fmt::format("row {} is null", i - level.begin));
     if (list.value_length(i) != extent) {
@@ -242,7 +244,9 @@ Result<std::shared_ptr<arrow::Array>> arrow_column(const DenseColumn& column,
   if (column.shape.empty()) return mismatch();
   const std::span<const std::int64_t> row(column.shape.begin() + 1, column.shape.end());
   const bool scalar = feature.shape == std::vector<std::int64_t>{1};
-  const bool fits = std::ranges::equal(row, feature.shape) || (scalar && row.empty());
+  // Lists of no rows do not tell their lengths.
+  const bool fits =
+      std::ranges::equal(row, feature.shape) || (scalar && row.empty()) || column.shape[0] == 0;
   const auto count = element_count(column.shape);
   const std::size_t item = dtype_size(column.dtype);
   const std::size_t held = item == 0 ? column.texts.size() : column.data.size() / item;

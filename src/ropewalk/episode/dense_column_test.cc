@@ -99,6 +99,18 @@ TEST(DenseColumn, CastsToTheDeclaredTypeAndShape) {
             StatusCode::data_loss);
 }
 
+TEST(DenseColumn, KeepsTheTypeOfNoRows) {
+  const auto column = dense_column(*pairs(0, true));
+  ASSERT_TRUE(column.ok());
+  EXPECT_THAT(column->shape, ElementsAre(0, 2));
+  const auto of_lists = dense_column(*pairs(0, false));
+  ASSERT_TRUE(of_lists.ok());
+  const auto array = arrow_column(*of_lists, feature(DType::float32, {2}));
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
+  EXPECT_TRUE((*array)->type()->Equals(arrow::fixed_size_list(arrow::float32(), 2)));
+  EXPECT_EQ((*array)->length(), 0);
+}
+
 TEST(DenseColumn, RefusesNullsAndRowsOfDifferentLength) {
   auto values = std::make_shared<arrow::Int64Builder>();
   arrow::ListBuilder builder(arrow::default_memory_pool(), values);
