@@ -104,16 +104,6 @@ class LocalStore final : public Store {
     return sync_directory(parent);
   }
 
-  // A directory made here is durable before a value in it is reported as such.
-  static Status make_durable_directories(const std::filesystem::path& path) {
-    ROPEWALK_ASSIGN_OR_RETURN(const auto info, file_info(path));
-    if (info) return ok_status();
-    const std::filesystem::path parent = parent_of(path);
-    if (parent != path) ROPEWALK_RETURN_IF_ERROR(make_durable_directories(parent));
-    ROPEWALK_RETURN_IF_ERROR(make_directories(path));
-    return sync_directory(parent);
-  }
-
   std::filesystem::path root_;
   std::string name_;
 };
