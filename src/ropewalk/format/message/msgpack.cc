@@ -209,7 +209,7 @@ Json json_number(const std::uint8_t* at) {
 }
 
 Result<Json> json_element(const NdArray& array, std::size_t i) {
-  if (!array.texts.empty()) return Json(array.texts[i]);
+  if (!array.texts.empty()) return array.texts[i] ? Json(*array.texts[i]) : Json();
   const std::uint8_t* at = array.data.data() + i * dtype_size(array.dtype);
   switch (array.dtype) {
     case DType::boolean:

@@ -197,13 +197,14 @@ Status read_numbers(NdArray& out, std::string_view dtype, ByteSpan data, const L
 // Lists of lists down to texts, numbers or nil, as object arrays are written.
 Status flatten(const Value& value, std::size_t axis, NdArray& out) {
   if (axis == out.shape.size()) {
-    if (const auto text = value.as_text()) {
+    if (value.is_nil()) {
+      out.texts.emplace_back(std::nullopt);
+    } else if (const auto text = value.as_text()) {
+      if (value.as_binary().has_value()) out.dtype = DType::bytes;
       out.texts.emplace_back(*text);
-    } else if (value.is_nil()) {
-      out.texts.emplace_back();
     } else {
       ROPEWALK_ASSIGN_OR_RETURN(const Json json, to_json(value));
-      out.texts.push_back(json.dump());
+      out.texts.emplace_back(json.dump());
     }
     return ok_status();
   }
@@ -304,6 +305,33 @@ Status append_text_array(Bytes& out, std::span<const std::string> texts,
     std::memcpy(out.data() + at, codes->data(), codes->size() * kCodePointBytes);
   }
   append(out, parts.tail);
+  return ok_status();
+}
+
+Status append_object_array(Bytes& out, std::span<const std::optional<std::string>> texts,
+                           std::span<const std::int64_t> shape, bool binary) {
+  const auto count = element_count(shape);
+  if (!count.has_value() || static_cast<std::uint64_t>(*count) != texts.size()) {
+    return invalid_argument(fmt::format("object array: {} given, shape differs", texts.size()));
+  }
+  Writer writer(out);
+  ROPEWALK_RETURN_IF_ERROR(writer.map_head(4));
+  ROPEWALK_RETURN_IF_ERROR(writer.string(kObjectMark));
+  writer.boolean(true);
+  ROPEWALK_RETURN_IF_ERROR(writer.string("dtype"));
+  ROPEWALK_RETURN_IF_ERROR(writer.string("|O"));
+  ROPEWALK_RETURN_IF_ERROR(writer.string("shape"));
+  ROPEWALK_RETURN_IF_ERROR(writer.array_head(shape.size()));
+  for (const std::int64_t extent : shape) writer.integer(extent);
+  ROPEWALK_RETURN_IF_ERROR(writer.string("values"));
+  ROPEWALK_RETURN_IF_ERROR(writer.array_head(texts.size()));
+  for (const auto& text : texts) {
+    if (!text.has_value()) {
+      writer.nil();
+    } else {
+      ROPEWALK_RETURN_IF_ERROR(binary ? writer.binary(as_bytes(*text)) : writer.string(*text));
+    }
+  }
   return ok_status();
 }
 

@@ -37,18 +37,28 @@ Status append_ndarray(Bytes& out, const NdView& array);
 Status append_text_array(Bytes& out, std::span<const std::string> texts,
                          std::span<const std::int64_t> shape);
 
+/// Appends texts as an object array, {__eva_numpy_array__: true, dtype: "|O", shape, values}, which
+/// keeps null and any bytes; `binary` writes the elements as binaries instead of strings.
+Status append_object_array(Bytes& out, std::span<const std::optional<std::string>> texts,
+                           std::span<const std::int64_t> shape, bool binary);
+
 /// Appends a NumPy scalar; a boolean or number of JSON becomes its `data`.
 Status append_scalar(Bytes& out, DType dtype, const Json& value);
 
 /// A decoded array. Numeric: `dtype` and `data`, little-endian. Else `texts`, one per element: of
-/// unicode (UTF-8), byte-string, or object arrays.
-/// Lifetime: `data` is a view into the decoded bytes, or into `swapped` for foreign byte order.
+/// unicode (UTF-8), byte-string, or object arrays, nullopt for nil.
+/// Lifetime: `data` is a view into the decoded bytes, or into `swapped` for foreign byte order; it
+/// follows a move and not a copy.
 struct NdArray {
+  NdArray() = default;
+  NdArray(NdArray&&) noexcept = default;
+  NdArray& operator=(NdArray&&) noexcept = default;
+
   std::vector<std::int64_t> shape;
   DType dtype = DType::uint8;  ///< string or bytes when the elements stand in `texts`
   ByteSpan data;
   Bytes swapped;
-  std::vector<std::string> texts;
+  std::vector<std::optional<std::string>> texts;
 
   NdView view() const { return {.dtype = dtype, .shape = shape, .data = data}; }
 };

@@ -249,7 +249,8 @@ TEST(MsgpackNumpy, TextArraysAreUcs4AndReadBackEqual) {
   EXPECT_EQ(value->find("data")->as_binary()->size(), 5u * 2 * 4);
   const auto array = as_ndarray(*value);
   ASSERT_TRUE(array.ok() && array->has_value()) << array.status().to_string();
-  EXPECT_EQ((*array)->texts, texts);
+  ASSERT_EQ((*array)->texts.size(), texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ((*array)->texts[i], texts[i]);
   const std::vector<std::string> bad{std::string("a\0", 2)};
   EXPECT_EQ(append_text_array(out, bad, std::vector<std::int64_t>{1}).code(),
             StatusCode::invalid_argument);
@@ -273,7 +274,19 @@ TEST(MsgpackNumpy, ObjectArraysOfOtherWritersAreRead) {
   ASSERT_TRUE(Writer(out).json(map).ok());
   const auto array = as_ndarray(*decode(out));
   ASSERT_TRUE(array.ok() && array->has_value()) << array.status().to_string();
-  EXPECT_EQ((*array)->texts, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ((*array)->texts, (std::vector<std::optional<std::string>>{"one", "two"}));
+}
+
+TEST(MsgpackNumpy, ObjectArraysKeepNullAndAnyBytes) {
+  const std::vector<std::optional<std::string>> texts{std::nullopt, std::string("a\0", 2), "\xE9"};
+  for (const bool binary : {false, true}) {
+    Bytes out;
+    ASSERT_TRUE(append_object_array(out, texts, std::vector<std::int64_t>{3}, binary).ok());
+    const auto array = as_ndarray(*decode(out));
+    ASSERT_TRUE(array.ok() && array->has_value()) << array.status().to_string();
+    EXPECT_EQ((*array)->texts, texts);
+    EXPECT_EQ((*array)->dtype, binary ? DType::bytes : DType::string);
+  }
 }
 
 }  // namespace
