@@ -8,7 +8,6 @@
 namespace ropewalk::video_internal {
 namespace {
 
-constexpr std::uint8_t kNalIdr = 5;
 constexpr std::uint8_t kNalSps = 7;
 constexpr std::uint8_t kNalPps = 8;
 

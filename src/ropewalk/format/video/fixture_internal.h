@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ropewalk/base/core/bytes.h"
@@ -85,7 +86,9 @@ struct FormatContextDeleter {
   }
 };
 
-/// Writes a video; returns false when this FFmpeg build lacks the encoder.
+inline bool has_encoder(const char* name) { return avcodec_find_encoder_by_name(name) != nullptr; }
+
+/// Writes a video; returns false when anything fails.
 inline bool write_fixture(const std::filesystem::path& path, const FixtureOptions& options) {
   silence_av_log();
   AVFormatContext* raw = nullptr;
@@ -114,7 +117,8 @@ inline bool write_fixture(const std::filesystem::path& path, const FixtureOption
       codec->color_primaries = AVCOL_PRI_BT709;
       codec->color_trc = AVCOL_TRC_BT709;
     }
-    if (!options.open_gop) codec->flags |= static_cast<int>(AV_CODEC_FLAG_CLOSED_GOP);
+    const bool is_mpeg4 = std::string_view(options.encoder) == "mpeg4";  // cannot combine it
+    if (!options.open_gop && !is_mpeg4) codec->flags |= static_cast<int>(AV_CODEC_FLAG_CLOSED_GOP);
     AVDictionary* dictionary = nullptr;
     if (options.extra != nullptr) av_dict_parse_string(&dictionary, options.extra, "=", ":", 0);
     const int error = avcodec_open2(codec.get(), encoder, &dictionary);
@@ -137,7 +141,9 @@ inline bool write_fixture(const std::filesystem::path& path, const FixtureOption
     sound->time_base = {1, 8000};
   }
   AVDictionary* dictionary = nullptr;
-  av_dict_set(&dictionary, "movflags", options.movflags.c_str(), 0);
+  if (!options.movflags.empty()) {
+    av_dict_set(&dictionary, "movflags", options.movflags.c_str(), 0);
+  }
   if (options.timescale > 0) {
     av_dict_set_int(&dictionary, "video_track_timescale", options.timescale, 0);
   }
