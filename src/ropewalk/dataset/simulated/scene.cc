@@ -102,6 +102,11 @@ ByteSpan Scenery::background(int camera) const {
   return still.rgb;
 }
 
+Camera scene_camera(const Scenery& scenery, int camera, const Motion& motion, double time) {
+  if (!is_wrist(camera)) return still_camera(camera, scenery.width(), scenery.height());
+  return wrist_camera(motion.pose(camera - 1, time), scenery.width(), scenery.height());
+}
+
 SceneReader::SceneReader(const Scenery& scenery, int camera)
     : scenery_(scenery), camera_(camera), canvas_(scenery.width(), scenery.height()) {}
 
@@ -111,13 +116,10 @@ void SceneReader::draw(const Motion& motion, double time, int palette, std::uint
   for (int index = 0; index < kArms; ++index) {
     arms[static_cast<std::size_t>(index)] = motion.pose(index, time);
   }
-  Camera camera;
+  const Camera camera = scene_camera(scenery_, camera_, motion, time);
   if (is_wrist(camera_)) {
-    camera = wrist_camera(arms[static_cast<std::size_t>(camera_ - 1)], scenery_.width(),
-                          scenery_.height());
     scenery_.ground().paint(camera, 1, rgb);
   } else {
-    camera = still_camera(camera_, scenery_.width(), scenery_.height());
     const ByteSpan background = scenery_.background(camera_);
     std::memcpy(rgb.data(), background.data(), background.size());
   }

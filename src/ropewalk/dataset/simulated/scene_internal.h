@@ -33,6 +33,9 @@ class Scenery {
   mutable std::vector<Still> stills_;
 };
 
+/// Where a camera is at `time`; those on the wrists move with the hands.
+Camera scene_camera(const Scenery& scenery, int camera, const Motion& motion, double time);
+
 /// Draws pictures of one camera: 0 from above, 1 and 2 on the wrists, 3… around the table.
 /// Not thread-safe; keep one per reader. Lifetime: the scenery outlives it.
 class SceneReader {
