@@ -19,6 +19,7 @@
 
 #include "ropewalk/base/core/limits.h"
 #include "ropewalk/episode/episode.h"
+#include "ropewalk/format/hdf5/reader.h"
 
 namespace ropewalk {
 
@@ -43,7 +44,8 @@ Result<std::unique_ptr<EpisodeSink>> create_eva_hdf5_sink(const std::filesystem:
 /// columns are cast to the types that info.json declares. Errors: not_found, data_loss naming the
 /// file; failed_precondition when info.json says it is another format.
 Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path& root,
-                                                     const Limits& limits = {});
+                                                     const Limits& limits = {},
+                                                     const Hdf5ReaderOptions& reader = {});
 
 /// Returns the path of an episode's file relative to the root.
 std::string eva_hdf5_path(std::int64_t episode_index);

@@ -1,5 +1,6 @@
 #include "ropewalk/dataset/eva_hdf5/eva_hdf5.h"
 
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -12,10 +13,8 @@
 #include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/base/io/fault.h"
 #include "ropewalk/dataset/eva_hdf5/items_internal.h"
-#include "ropewalk/dataset/eva_hdf5/text_columns_internal.h"
 #include "ropewalk/episode/dense_column.h"
 #include "ropewalk/format/hdf5/reader.h"
-#include "ropewalk/format/message/msgpack_numpy.h"
 
 #include "tests/support/temp_dir.h"
 
@@ -412,7 +411,7 @@ TEST(EvaHdf5, FullDiskAtAnyStepIsOneError) {
   for (int n = 0;; ++n) {
     ASSERT_LT(n, 2000);
     const TempDir dir("eva");
-    const FormulaSource source(2, {.length = 3});
+    const FormulaSource source(1, {.length = 2});
     std::mutex mutex;
     int left = n;
     set_fault_hook([&](std::string_view point) {
@@ -430,7 +429,10 @@ TEST(EvaHdf5, FullDiskAtAnyStepIsOneError) {
 }
 
 Status read_whole(const std::filesystem::path& root) {
-  ROPEWALK_ASSIGN_OR_RETURN(const auto source, open_eva_hdf5(root));
+  // Some damage makes the library walk in circles.
+  Hdf5ReaderOptions reader_options;
+  reader_options.max_cpu = std::chrono::seconds(1);
+  ROPEWALK_ASSIGN_OR_RETURN(const auto source, open_eva_hdf5(root, {}, reader_options));
   ROPEWALK_ASSIGN_OR_RETURN(const auto episode, source->open(0));
   const FrameRange all{0, episode->info().length};
   ROPEWALK_RETURN_IF_ERROR(episode->columns(all).status());
@@ -537,25 +539,6 @@ TEST(EvaHdf5, ReadsRowValuesBackAsTheyWere) {
   expected.erase("video_keys");
   expected.erase("total_videos");
   EXPECT_EQ(row.dump(), expected.dump());
-}
-
-TEST(EvaHdf5, ReadsColumnsOfTextInBothForms) {
-  DenseColumn column{DType::string, {3}, {}, {"a", std::nullopt, "ü"}};
-  const auto packed = eva_hdf5::pack_texts(column);
-  ASSERT_TRUE(packed.ok());
-  const auto back = eva_hdf5::unpack_texts(*packed, {});
-  ASSERT_TRUE(back.ok()) << back.status().to_string();
-  EXPECT_EQ(back->texts, column.texts);
-  EXPECT_EQ(back->shape, column.shape);
-  Bytes unicode;
-  const std::vector<std::string> texts{"a", "bcd"};
-  const std::vector<std::int64_t> shape{2};
-  ASSERT_TRUE(msgpack::append_text_array(unicode, texts, shape).ok());
-  const auto array = eva_hdf5::unpack_texts(unicode, {});
-  ASSERT_TRUE(array.ok()) << array.status().to_string();
-  EXPECT_THAT(array->texts, ElementsAre("a", "bcd"));
-  EXPECT_EQ(eva_hdf5::unpack_texts(Bytes{0xc0}, {}).status().code(), StatusCode::data_loss);
-  EXPECT_FALSE(eva_hdf5::unpack_texts(ByteSpan(*packed).first(20), {}).ok());
 }
 
 }  // namespace

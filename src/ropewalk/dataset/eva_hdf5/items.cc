@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "ropewalk/dataset/eva_hdf5/items_internal.h"
-#include "ropewalk/dataset/eva_hdf5/text_columns_internal.h"
 #include "ropewalk/format/message/msgpack.h"
+#include "ropewalk/format/message/msgpack_numpy.h"
 
 namespace ropewalk::eva_hdf5 {
 namespace {
@@ -118,9 +118,11 @@ Status ItemWriter::add_column(std::string_view key, const DenseColumn& column) {
     ROPEWALK_ASSIGN_OR_RETURN(const std::string path, begin_item(key, "array"));
     return writer_.write_array(path, column.view());
   }
-  auto packed = pack_texts(column);
-  if (!packed.ok()) return packed.status().with_context(key);
-  return add_bytes(key, "msgpack", *packed);
+  Bytes packed;
+  ROPEWALK_RETURN_IF_ERROR(
+      msgpack::append_object_array(packed, column.texts, column.shape, column.dtype == DType::bytes)
+          .with_context(key));
+  return add_bytes(key, "msgpack", packed);
 }
 
 Status ItemWriter::add_json(std::string_view key, const Json& value) {
@@ -164,66 +166,67 @@ Result<std::vector<Item>> read_items(const Hdf5Reader& reader, std::string_view 
   // Names are sorted, and six digits make that the order of insertion.
   for (const std::string& name : names) {
     const std::string path = fmt::format("{}/{}", group, name);
+    const auto damaged = [&](const std::string& what) {
+      return data_loss(fmt::format("{}: {}: {}", reader.name(), path, what));
+    };
     ROPEWALK_ASSIGN_OR_RETURN(const Hdf5ObjectInfo info, reader.describe(path));
     const auto key = info.text_attribute("key");
     const auto kind_text = info.text_attribute("kind");
-    if (!key || !kind_text) {
-      return data_loss(fmt::format("{}: expected the text attributes key and kind", name));
-    }
+    if (!key || !kind_text) return damaged("expected the text attributes key and kind");
     const auto kind = kind_from_name(*kind_text);
     if (!kind) {
-      return data_loss(
-          fmt::format("{}: kind: expected array, string, bytes, none or msgpack, found '{}'", name,
-                      *kind_text));
+      return damaged(fmt::format("kind: expected array, string, bytes, none or msgpack, found '{}'",
+                                 *kind_text));
     }
-    if (!keys.insert(*key).second) {
-      return data_loss(fmt::format("{}: the key '{}' comes twice", name, *key));
-    }
+    if (!keys.insert(*key).second) return damaged(fmt::format("the key '{}' comes twice", *key));
     Item item{*key, *kind, path + "/value", {}};
     ROPEWALK_ASSIGN_OR_RETURN(item.value, reader.describe(item.value_path));
-    if (item.value.kind != Hdf5ObjectKind::dataset) {
-      return data_loss(fmt::format("{}: value is not a dataset", name));
-    }
+    if (item.value.kind != Hdf5ObjectKind::dataset) return damaged("value is not a dataset");
     items.push_back(std::move(item));
   }
   return items;
 }
 
 Result<DenseColumn> read_column(const Hdf5Reader& reader, const Item& item, const Limits& limits) {
+  const std::string place = fmt::format("{}: {}", reader.name(), item.value_path);
   ROPEWALK_ASSIGN_OR_RETURN(Hdf5Value value, reader.read(item.value_path, limits.max_array_bytes));
-  if (item.kind == ItemKind::msgpack) {
-    if (value.dtype != DType::uint8) return data_loss("expected uint8 under kind msgpack");
-    return unpack_texts(value.data, limits);
+  if (item.kind == ItemKind::msgpack && value.dtype == DType::uint8) {
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(const msgpack::Value packed, msgpack::decode(value.data, limits),
+                                  place);
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(auto array, msgpack::as_ndarray(packed, limits), place);
+    if (!array) return data_loss(fmt::format("{}: expected an array under kind msgpack", place));
+    return DenseColumn{array->dtype, std::move(array->shape),
+                       Bytes(array->data.begin(), array->data.end()), std::move(array->texts)};
   }
   if (item.kind != ItemKind::array || !dtype_is_numeric(value.dtype)) {
-    return data_loss(fmt::format("expected numbers of kind array, found {}", item.value.type_name));
+    return data_loss(
+        fmt::format("{}: expected numbers of kind array or uint8 of kind msgpack, found {}", place,
+                    item.value.type_name));
   }
   return DenseColumn{value.dtype, std::move(value.shape), std::move(value.data), {}};
 }
 
 Result<Json> read_json(const Hdf5Reader& reader, const Item& item, const Limits& limits) {
+  const std::string place = fmt::format("{}: {}", reader.name(), item.value_path);
   if (item.kind == ItemKind::none) return Json();
   ROPEWALK_ASSIGN_OR_RETURN(const Hdf5Value value, reader.read(item.value_path, kMaxRowValueBytes));
-  switch (item.kind) {
-    case ItemKind::string:
-      if (value.texts.size() != 1) break;
-      return Json(value.texts.front());
-    case ItemKind::msgpack: {
-      if (value.dtype != DType::uint8) break;
-      ROPEWALK_ASSIGN_OR_RETURN(const msgpack::Value packed, msgpack::decode(value.data, limits));
-      return msgpack::to_json(packed, limits);
-    }
-    case ItemKind::array: {
-      if (!dtype_is_numeric(value.dtype)) break;
-      std::size_t at = 0;
-      return numbers(value, 0, at);
-    }
-    case ItemKind::bytes:
-      return unimplemented("bytes in the row have no JSON form");
-    case ItemKind::none:
-      break;
+  if (item.kind == ItemKind::string && value.texts.size() == 1) return Json(value.texts.front());
+  if (item.kind == ItemKind::msgpack && value.dtype == DType::uint8) {
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(const msgpack::Value packed, msgpack::decode(value.data, limits),
+                                  place);
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(Json json, msgpack::to_json(packed, limits), place);
+    return json;
   }
-  return data_loss(fmt::format("the value is {}, which is not of its kind", item.value.type_name));
+  if (item.kind == ItemKind::array && dtype_is_numeric(value.dtype)) {
+    std::size_t at = 0;
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(Json json, numbers(value, 0, at), place);
+    return json;
+  }
+  if (item.kind == ItemKind::bytes) {
+    return unimplemented(fmt::format("{}: bytes in the row have no JSON form", place));
+  }
+  return data_loss(
+      fmt::format("{}: the value is {}, which is not of its kind", place, item.value.type_name));
 }
 
 }  // namespace ropewalk::eva_hdf5

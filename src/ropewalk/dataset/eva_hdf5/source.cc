@@ -23,8 +23,8 @@ using eva_hdf5::ItemKind;
 /// The open readers of one file: each serves one caller at a time, so frames are read in parallel.
 class ReaderPool {
  public:
-  ReaderPool(std::filesystem::path path, const Limits& limits)
-      : path_(std::move(path)), limits_(limits) {}
+  ReaderPool(std::filesystem::path path, const Limits& limits, const Hdf5ReaderOptions& options)
+      : path_(std::move(path)), limits_(limits), options_(options) {}
 
   Result<std::unique_ptr<Hdf5Reader>> take() {
     {
@@ -35,7 +35,7 @@ class ReaderPool {
         return reader;
       }
     }
-    ROPEWALK_ASSIGN_OR_RETURN(Hdf5Reader reader, Hdf5Reader::open(path_, limits_));
+    ROPEWALK_ASSIGN_OR_RETURN(Hdf5Reader reader, Hdf5Reader::open(path_, limits_, options_));
     return std::make_unique<Hdf5Reader>(std::move(reader));
   }
   void give_back(std::unique_ptr<Hdf5Reader> reader) {
@@ -46,6 +46,7 @@ class ReaderPool {
  private:
   const std::filesystem::path path_;
   const Limits limits_;
+  const Hdf5ReaderOptions options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Hdf5Reader>> idle_;
 };
@@ -162,18 +163,14 @@ class EvaHdf5Episode final : public Episode {
  public:
   static Result<std::unique_ptr<Episode>> open(const std::filesystem::path& path,
                                                std::shared_ptr<const SideFileContents> contents,
-                                               std::int64_t index, const Limits& limits) {
-    auto pool = std::make_shared<ReaderPool>(path, limits);
+                                               std::int64_t index, const Limits& limits,
+                                               const Hdf5ReaderOptions& options) {
+    auto pool = std::make_shared<ReaderPool>(path, limits, options);
     ROPEWALK_ASSIGN_OR_RETURN(auto reader, pool->take());
     auto episode = std::make_unique<EvaHdf5Episode>(std::move(contents), index, limits, pool);
-    const auto place = [&](std::string_view group) {
-      return fmt::format("{}: {}", path.string(), group);
-    };
-    ROPEWALK_ASSIGN_OR_RETURN_CTX(episode->columns_, eva_hdf5::read_items(*reader, "columns"),
-                                  place("columns"));
-    ROPEWALK_ASSIGN_OR_RETURN_CTX(episode->images_, eva_hdf5::read_items(*reader, "images"),
-                                  place("images"));
-    ROPEWALK_RETURN_IF_ERROR(episode->check_metadata(*reader).with_context(place("metadata")));
+    ROPEWALK_ASSIGN_OR_RETURN(episode->columns_, eva_hdf5::read_items(*reader, "columns"));
+    ROPEWALK_ASSIGN_OR_RETURN(episode->images_, eva_hdf5::read_items(*reader, "images"));
+    ROPEWALK_RETURN_IF_ERROR(episode->check_metadata(*reader));
     pool->give_back(std::move(reader));
     return std::unique_ptr<Episode>(std::move(episode));
   }
@@ -200,10 +197,7 @@ class EvaHdf5Episode final : public Episode {
       const auto item = std::ranges::find(columns_, feature->name, &Item::key);
       if (item == columns_.end()) continue;
       auto array = read_column(*reader, *item, *feature);
-      if (!array.ok()) {
-        return array.status().with_context(
-            fmt::format("{}: column {}", reader->name(), feature->name));
-      }
+      if (!array.ok()) return array.status();
       fields.push_back(arrow::field(feature->name, (*array)->type()));
       arrays.push_back((*array)->Slice(range.begin, range.size()));
     }
@@ -247,11 +241,14 @@ class EvaHdf5Episode final : public Episode {
                                                     const Feature& feature) const {
     ROPEWALK_ASSIGN_OR_RETURN(const DenseColumn column,
                               eva_hdf5::read_column(reader, item, limits_));
+    const std::string place = fmt::format("{}: column {}", reader.name(), feature.name);
     if (column.shape.empty() || column.shape[0] != info_.length) {
-      return data_loss(fmt::format("expected {} rows, found shape [{}]", info_.length,
+      return data_loss(fmt::format("{}: expected {} rows, found shape [{}]", place, info_.length,
                                    fmt::join(column.shape, ", ")));
     }
-    return arrow_column(column, feature);
+    auto array = arrow_column(column, feature);
+    if (!array.ok()) return array.status().with_context(place);
+    return array;
   }
 
   /// The row inside the file must be about this episode.
@@ -262,10 +259,10 @@ class EvaHdf5Episode final : public Episode {
           std::pair<std::string_view, std::int64_t>{"length", info_.length}}) {
       const auto item = std::ranges::find(items, key, &Item::key);
       if (item == items.end()) continue;
-      ROPEWALK_ASSIGN_OR_RETURN_CTX(const Json value, eva_hdf5::read_json(reader, *item, limits_),
-                                    key);
+      ROPEWALK_ASSIGN_OR_RETURN(const Json value, eva_hdf5::read_json(reader, *item, limits_));
       if (value.as_int64() != expected) {
-        return data_loss(fmt::format("{}: expected {}, found {}", key, expected, value.dump()));
+        return data_loss(fmt::format("{}: metadata: {}: expected {}, found {}", reader.name(), key,
+                                     expected, value.dump()));
       }
     }
     return ok_status();
@@ -309,11 +306,13 @@ class EvaHdf5Episode final : public Episode {
 
 class EvaHdf5Source final : public EpisodeSource {
  public:
-  EvaHdf5Source(std::filesystem::path root, SideFileContents contents, const Limits& limits)
+  EvaHdf5Source(std::filesystem::path root, SideFileContents contents, const Limits& limits,
+                const Hdf5ReaderOptions& options)
       : root_(std::move(root)),
         name_(root_.string()),
         contents_(std::make_shared<const SideFileContents>(std::move(contents))),
-        limits_(limits) {}
+        limits_(limits),
+        options_(options) {}
 
   const Schema& schema() const override { return contents_->schema; }
   const std::string& name() const override { return name_; }
@@ -339,7 +338,7 @@ class EvaHdf5Source final : public EpisodeSource {
       ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(first));
       if (there) path = first;
     }
-    return EvaHdf5Episode::open(path, contents_, i, limits_);
+    return EvaHdf5Episode::open(path, contents_, i, limits_, options_);
   }
 
  private:
@@ -347,12 +346,15 @@ class EvaHdf5Source final : public EpisodeSource {
   const std::string name_;
   const std::shared_ptr<const SideFileContents> contents_;
   const Limits limits_;
+  const Hdf5ReaderOptions options_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path& root,
-                                                     const Limits& limits) {
+                                                     const Limits& limits,
+                                                     const Hdf5ReaderOptions& reader) {
+  ROPEWALK_RETURN_IF_ERROR(reader.validate());
   ROPEWALK_ASSIGN_OR_RETURN(SideFileContents contents, read_side_files(root, limits));
   if (contents.dataset_format != "hdf5" && contents.codebase_version != "hdf5") {
     return failed_precondition(fmt::format(
@@ -360,7 +362,7 @@ Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path
         root.string(), contents.codebase_version, contents.dataset_format));
   }
   return std::unique_ptr<EpisodeSource>(
-      std::make_unique<EvaHdf5Source>(root, std::move(contents), limits));
+      std::make_unique<EvaHdf5Source>(root, std::move(contents), limits, reader));
 }
 
 }  // namespace ropewalk
