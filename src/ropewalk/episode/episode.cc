@@ -1,9 +1,31 @@
 #include "ropewalk/episode/episode.h"
 
+#include <algorithm>
+
 #include <arrow/record_batch.h>
+#include <arrow/type.h>
 #include <fmt/format.h>
 
 namespace ropewalk {
+
+Result<std::shared_ptr<arrow::RecordBatch>> Episode::columns_of(
+    const std::vector<std::string>& names, FrameRange range) const {
+  ROPEWALK_ASSIGN_OR_RETURN(const auto all, columns(range));
+  for (const std::string& name : names) {
+    if (all->schema()->GetFieldIndex(name) < 0) {
+      return not_found(fmt::format("episode {}: no column \"{}\"", info().index, name));
+    }
+  }
+  arrow::FieldVector fields;
+  arrow::ArrayVector arrays;
+  for (int i = 0; i < all->num_columns(); ++i) {
+    if (std::ranges::find(names, all->schema()->field(i)->name()) == names.end()) continue;
+    fields.push_back(all->schema()->field(i));
+    arrays.push_back(all->column(i));
+  }
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), range.size(),
+                                  std::move(arrays));
+}
 
 Result<std::shared_ptr<arrow::RecordBatch>> Episode::stream(std::string_view feature,
                                                             TimeRange) const {
