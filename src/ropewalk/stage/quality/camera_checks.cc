@@ -55,7 +55,7 @@ struct CameraFacts {
   bool is_lossless = false;
 };
 
-QualityIssue& add_issue(QualityReport& report, std::string code, std::string camera) {
+QualityEntry& add_issue(QualityReport& report, std::string code, std::string camera) {
   report.issues.push_back({.code = std::move(code), .stream = std::move(camera)});
   return report.issues.back();
 }
@@ -74,7 +74,7 @@ void note_fault(const Status& status, std::int64_t frames, const std::string& ca
   } else if (status.code() == StatusCode::not_found) {
     code = "missing_camera_stream";
   }
-  QualityIssue& issue = add_issue(report, std::move(code), camera);
+  QualityEntry& issue = add_issue(report, std::move(code), camera);
   issue.detail = std::string(status.message());
   issue.count = frames;
 }
@@ -337,7 +337,7 @@ void check_stall(const Measured& measured, const Signals& signals, const CameraP
         marked = std::max(marked, end);
       });
   if (spans.empty()) return;
-  QualityIssue& issue = add_issue(report, "camera_stalled", camera);
+  QualityEntry& issue = add_issue(report, "camera_stalled", camera);
   spans.put(issue);
   issue.max = static_cast<double>(spans.longest()) / signals.fps;
   issue.detail = fmt::format("the picture stands still for {} while the robot moves",
@@ -396,7 +396,7 @@ void check_rate(const Measured& measured, const Signals& signals,
         lowest = std::min(lowest, rate);
       });
   if (spans.empty()) return;
-  QualityIssue& issue = add_issue(report, "source_rate_low", camera);
+  QualityEntry& issue = add_issue(report, "source_rate_low", camera);
   spans.put(issue);
   issue.max = lowest;
   issue.detail = fmt::format(
@@ -419,19 +419,19 @@ void check_light(const Measured& measured, const std::string& camera, double fps
                  const QualityOptions& options, QualityReport& report) {
   const Spans black = lasting(measured.black, options.black_min_seconds, fps);
   if (!black.empty()) {
-    QualityIssue& issue = add_issue(report, "black_frames", camera);
+    QualityEntry& issue = add_issue(report, "black_frames", camera);
     black.put(issue);
     issue.detail = fmt::format("black for {}", describe(black, fps));
   }
   const Spans white = lasting(measured.overexposed, options.overexposed_min_seconds, fps);
   if (!white.empty()) {
-    QualityIssue& issue = add_issue(report, "overexposed_frames", camera);
+    QualityEntry& issue = add_issue(report, "overexposed_frames", camera);
     white.put(issue);
     issue.detail = fmt::format("more than {:.0f} % of the pixels are white for {}",
                                options.overexposed_min_share * 100, describe(white, fps));
   }
   if (!measured.blurred.empty()) {
-    QualityIssue finding{.severity = "warn", .code = "blurred_frames", .stream = camera};
+    QualityEntry finding{.severity = "warn", .code = "blurred_frames", .stream = camera};
     measured.blurred.put(finding);
     finding.max = measured.lowest_sharpness;
     finding.detail =
@@ -440,7 +440,7 @@ void check_light(const Measured& measured, const std::string& camera, double fps
     report.findings.push_back(std::move(finding));
   }
   if (!measured.resized.empty()) {
-    QualityIssue& issue = add_issue(report, "resolution_changed", camera);
+    QualityEntry& issue = add_issue(report, "resolution_changed", camera);
     measured.resized.put(issue);
     issue.detail = fmt::format("frame {} is {}x{}, the first one {}x{}", *issue.first_frame,
                                measured.other_shape.width, measured.other_shape.height,
@@ -456,7 +456,7 @@ Status check_camera(const Episode& episode, const std::string& camera, const Sig
   const Feature* feature = episode.schema().find(camera);
   const std::int64_t length = episode.info().length;
   if (feature == nullptr || !episode.has_camera(camera)) {
-    QualityIssue& issue = add_issue(report, "missing_camera_stream", camera);
+    QualityEntry& issue = add_issue(report, "missing_camera_stream", camera);
     issue.detail = "the dataset declares the camera; this episode was saved without it";
     issue.count = length;
     return ok_status();
@@ -487,7 +487,7 @@ Status check_camera(const Episode& episode, const std::string& camera, const Sig
   const CameraPlace place = camera_place(camera);
   if (is_frozen(measured, facts, options)) {
     if (!must_show_change(signals, place, facts, options)) return ok_status();
-    QualityIssue& issue = add_issue(report, "frozen_camera", camera);
+    QualityEntry& issue = add_issue(report, "frozen_camera", camera);
     issue.detail = fmt::format("all {} frames show one picture", measured.frames);
     issue.count = measured.frames;
     issue.first_frame = 0;

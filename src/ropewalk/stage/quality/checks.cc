@@ -24,17 +24,17 @@ constexpr std::array<std::string_view, 10> kDecidedByScan{
 constexpr std::size_t kMostKept = 64;
 
 // Aggregates one entry per frame, as AGX wrote them, into one per (code, camera or column).
-void keep_recorded(const Json& recorded, std::vector<QualityIssue>& issues) {
+void keep_recorded(const Json& recorded, std::vector<QualityEntry>& issues) {
   const Json::Array* list = recorded.as_array();
   if (list == nullptr) return;
-  std::vector<QualityIssue> kept;
+  std::vector<QualityEntry> kept;
   for (const Json& entry : *list) {
-    QualityIssue issue = issue_from_json(entry);
+    QualityEntry issue = issue_from_json(entry);
     if (issue.code.empty() ||
         std::ranges::find(kDecidedByScan, issue.code) != kDecidedByScan.end()) {
       continue;
     }
-    const auto same = [&](const QualityIssue& other) {
+    const auto same = [&](const QualityEntry& other) {
       return other.code == issue.code && other.stream == issue.stream;
     };
     if (std::ranges::any_of(issues, same)) continue;
@@ -98,7 +98,7 @@ Status check_times(const Episode& episode, QualityReport& report) {
       return ok_status();  // float32 cannot hold a time of day
     }
     if (spans.empty()) return ok_status();
-    QualityIssue issue{.code = "non_monotonic_timestamp", .stream = name};
+    QualityEntry issue{.code = "non_monotonic_timestamp", .stream = name};
     spans.put(issue);
     issue.detail = fmt::format("time does not go on in {} frames, first in frame {}", issue.count,
                                *issue.first_frame);

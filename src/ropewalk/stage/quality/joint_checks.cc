@@ -119,7 +119,7 @@ void check_joints(const Signals& signals, const QualityOptions& options, Quality
     std::ranges::sort(ranges, {}, &FrameRange::begin);
     Spans all;
     for (const FrameRange& range : ranges) all.add(range);
-    QualityIssue issue{.code = "stuck_joint", .max = widest, .stream = column};
+    QualityEntry issue{.code = "stuck_joint", .max = widest, .stream = column};
     all.put(issue);
     std::string listed = names.front();
     for (std::size_t n = 1; n < std::min<std::size_t>(names.size(), 4); ++n) {
@@ -132,7 +132,7 @@ void check_joints(const Signals& signals, const QualityOptions& options, Quality
   }
   const Spans idle = find_idle(signals, options);
   if (!idle.empty()) {
-    QualityIssue issue{.severity = "info", .code = "idle_span"};
+    QualityEntry issue{.severity = "info", .code = "idle_span"};
     idle.put(issue);
     issue.max = static_cast<double>(idle.longest()) / signals.fps;
     issue.detail = fmt::format("no joint moves more than {} rad for {}",

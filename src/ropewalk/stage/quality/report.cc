@@ -9,15 +9,15 @@ namespace {
 constexpr std::array<std::string_view, 9> kKeys{
     "severity", "code", "detail", "count", "first_frame", "last_frame", "max", "stream", "spans"};
 
-Json list_of(const std::vector<QualityIssue>& issues) {
+Json list_of(const std::vector<QualityEntry>& issues) {
   Json out = Json::array();
-  for (const QualityIssue& issue : issues) out.push_back(to_json(issue));
+  for (const QualityEntry& issue : issues) out.push_back(to_json(issue));
   return out;
 }
 
 }  // namespace
 
-Json to_json(const QualityIssue& issue) {
+Json to_json(const QualityEntry& issue) {
   Json out;
   out.set("severity", issue.severity);
   out.set("code", issue.code);
@@ -40,8 +40,8 @@ Json to_json(const QualityIssue& issue) {
   return out;
 }
 
-QualityIssue issue_from_json(const Json& json) {
-  QualityIssue out;
+QualityEntry issue_from_json(const Json& json) {
+  QualityEntry out;
   out.severity = json.get_string("severity").value_or("red");
   out.code = json.get_string("code").value_or("");
   out.detail = json.get_string("detail").value_or("");
@@ -72,7 +72,7 @@ Json QualityReport::issues_json() const { return list_of(issues); }
 Json QualityReport::findings_json() const { return list_of(findings); }
 
 bool QualityReport::has(std::string_view code, std::string_view stream) const {
-  const auto matches = [&](const QualityIssue& issue) {
+  const auto matches = [&](const QualityEntry& issue) {
     return issue.code == code && (stream.empty() || issue.stream == stream);
   };
   return std::ranges::any_of(issues, matches) || std::ranges::any_of(findings, matches);

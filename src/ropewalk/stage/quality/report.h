@@ -13,7 +13,7 @@
 
 namespace ropewalk {
 
-struct QualityIssue {
+struct QualityEntry {
   std::string severity = "red";  ///< "red" for issues; "info" or "warn" for findings
   std::string code;              ///< stable, lower_snake_case
   std::string detail;            ///< one sentence for people
@@ -29,13 +29,13 @@ struct QualityIssue {
 
 inline constexpr std::size_t kMaxSpans = 8;
 
-Json to_json(const QualityIssue& issue);
+Json to_json(const QualityEntry& issue);
 /// Reads an issue as any generation wrote it; members that are missing stay at their defaults.
-QualityIssue issue_from_json(const Json& json);
+QualityEntry issue_from_json(const Json& json);
 
 struct QualityReport {
-  std::vector<QualityIssue> issues;    ///< red
-  std::vector<QualityIssue> findings;  ///< info and warn
+  std::vector<QualityEntry> issues;    ///< red
+  std::vector<QualityEntry> findings;  ///< info and warn
   std::int64_t pictures = 0;           ///< decoded to find them
 
   /// "red" when there is an issue, else "green".

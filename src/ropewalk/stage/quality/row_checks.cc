@@ -70,7 +70,7 @@ void check_gaps(const Episode& episode, const QualityOptions& options, QualityRe
       const double period = rate > 0 ? 1.0 / rate : 0.0;
       const double limit = options.max_frame_dt_factor * std::max(frame, period);
       if (!(*gap > limit)) continue;
-      QualityIssue issue{
+      QualityEntry issue{
           .code = "source_gap",
           .detail = fmt::format("a gap of {:.1f} ms between samples; at most {:.1f} ms", *gap * 1e3,
                                 limit * 1e3),
@@ -122,7 +122,7 @@ void check_drops(const Episode& episode, QualityReport& report) {
       listed += fmt::format("{}{} {}", listed.empty() ? "" : ", ", lost, cause);
     }
     if (total == 0) continue;
-    QualityIssue issue{.code = "source_drop",
+    QualityEntry issue{.code = "source_drop",
                        .detail = fmt::format("{} samples were lost: {}", total, listed),
                        .count = total,
                        .stream = stream};

@@ -109,7 +109,7 @@ std::vector<float> as_floats(const DenseColumn& column) {
   return out;
 }
 
-QualityIssue& add_issue(QualityReport& report, std::string code, std::string stream) {
+QualityEntry& add_issue(QualityReport& report, std::string code, std::string stream) {
   report.issues.push_back({.code = std::move(code), .stream = std::move(stream)});
   return report.issues.back();
 }
@@ -124,7 +124,7 @@ void note_unreadable(const Status& status, const Feature& feature, std::int64_t 
   } else if (status.reason() == "value_invalid") {
     code = "invalid_vector_dim";
   }
-  QualityIssue& issue = add_issue(report, std::move(code), feature.name);
+  QualityEntry& issue = add_issue(report, std::move(code), feature.name);
   issue.detail = std::string(status.message());
   issue.count = frames;
 }
@@ -145,7 +145,7 @@ class FiniteCheck {
   }
   void put(const std::string& column, QualityReport& report) const {
     if (spans_.empty()) return;
-    QualityIssue& issue = add_issue(report, "non_finite_value", column);
+    QualityEntry& issue = add_issue(report, "non_finite_value", column);
     spans_.put(issue);
     issue.detail = fmt::format("NaN or infinity in {} frames, first in frame {}", issue.count,
                                *issue.first_frame);
@@ -253,7 +253,7 @@ std::int64_t Spans::longest() const {
   return longest;
 }
 
-void Spans::put(QualityIssue& issue) const {
+void Spans::put(QualityEntry& issue) const {
   if (spans_.empty()) return;
   issue.count = frames();
   issue.first_frame = spans_.front().begin;
@@ -388,7 +388,7 @@ Result<Signals> read_signals(const Episode& episode, QualityReport& report) {
     read.emplace_back(feature, std::move(values).value());
   }
   if (whole_table) {
-    QualityIssue& issue = add_issue(report, "row_count_mismatch", "");
+    QualityEntry& issue = add_issue(report, "row_count_mismatch", "");
     issue.detail = std::string(whole_table->message());
     issue.count = signals.frames;
     return signals;

@@ -60,7 +60,7 @@ class Spans {
   std::int64_t frames() const;
   std::int64_t longest() const;
   /// Fills count, first_frame, last_frame and spans.
-  void put(QualityIssue& issue) const;
+  void put(QualityEntry& issue) const;
   const std::vector<FrameRange>& list() const { return spans_; }
 
  private:
