@@ -39,8 +39,11 @@ class DataShards {
   Result<FileNumber> add(const arrow::RecordBatch& table, const std::string& huggingface,
                          Written& written) {
     const auto raw = static_cast<double>(arrow::util::TotalBufferSize(table));
-    const auto estimate = static_cast<std::uint64_t>(raw * ratio_);
-    if (writer_ != nullptr && writer_->size_bytes() + estimate >= file_bytes_) {
+    const std::uint64_t footer =
+        kFooterBytesPerColumn * static_cast<std::uint64_t>(table.num_columns());
+    const auto estimate = static_cast<std::uint64_t>(raw * ratio_) + footer;
+    footers_ += footer;
+    if (writer_ != nullptr && writer_->size_bytes() + footers_ + estimate >= file_bytes_) {
       ROPEWALK_RETURN_IF_ERROR(close(written));
     }
     if (writer_ == nullptr) {
@@ -51,6 +54,7 @@ class DataShards {
           writer_, ParquetWriter::create(*sink_, table.schema(),
                                          {.metadata = {{"huggingface", huggingface}}}));
       largest_ratio_ = 0;
+      footers_ = footer;
     }
     const std::uint64_t before = writer_->size_bytes();
     ROPEWALK_RETURN_IF_ERROR(writer_->write_row_group(table));
@@ -79,6 +83,7 @@ class DataShards {
   std::unique_ptr<ParquetWriter> writer_;
   double ratio_ = 1.0;  ///< compressed to raw bytes, for the estimate
   double largest_ratio_ = 0;
+  std::uint64_t footers_ = 0;  ///< of the open file, estimated
 };
 
 class V3Sink final : public LerobotV3Sink {

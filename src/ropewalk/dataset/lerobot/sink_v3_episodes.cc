@@ -163,7 +163,10 @@ Status EpisodeRows::write_files(std::uint64_t file_bytes, std::int64_t chunks_si
   FileNumber number;
   std::unique_ptr<HashingSink> sink;
   std::unique_ptr<ParquetWriter> writer;
-  std::uint64_t group_bytes = 0;  // of the last row group, compressed
+  const std::uint64_t footer =
+      kFooterBytesPerColumn * static_cast<std::uint64_t>(schema->num_fields());
+  std::uint64_t group_bytes = 0;  // of the last row group, compressed, with its part of the footer
+  std::uint64_t file_size = 0;
   const auto close = [&]() -> Status {
     if (writer == nullptr) return ok_status();
     ROPEWALK_RETURN_IF_ERROR(writer->close());
@@ -192,11 +195,12 @@ Status EpisodeRows::write_files(std::uint64_t file_bytes, std::int64_t chunks_si
       ROPEWALK_ASSIGN_OR_RETURN(Json row, parse_json(line));
       block.json.push_back(std::move(row));
     }
-    if (writer != nullptr && writer->size_bytes() + group_bytes >= file_bytes) {
+    if (writer != nullptr && file_size + group_bytes >= file_bytes) {
       ROPEWALK_RETURN_IF_ERROR(close());
     }
     if (writer == nullptr) {
       number.advance(chunks_size);
+      file_size = 0;
       ROPEWALK_ASSIGN_OR_RETURN(
           sink, HashingSink::create(root_, fmt::format("meta/episodes/{}.parquet", number.text())));
       ROPEWALK_ASSIGN_OR_RETURN(writer, ParquetWriter::create(*sink, schema));
@@ -204,7 +208,8 @@ Status EpisodeRows::write_files(std::uint64_t file_bytes, std::int64_t chunks_si
     ROPEWALK_ASSIGN_OR_RETURN(const auto batch, build(block, number, schema));
     const std::uint64_t before = writer->size_bytes();
     ROPEWALK_RETURN_IF_ERROR(writer->write_row_group(*batch));
-    group_bytes = writer->size_bytes() - before;
+    group_bytes = writer->size_bytes() - before + footer;
+    file_size += group_bytes;
   }
   return close();
 }

@@ -24,6 +24,10 @@ struct FileNumber {
   std::string text() const;
 };
 
+/// What one column of one row group adds to the footer of a Parquet file, at least roughly: counted
+/// in before a file is closed, since with short episodes footers outweigh the data.
+inline constexpr std::uint64_t kFooterBytesPerColumn = 200;
+
 /// Where a clip went.
 struct ClipPlace {
   FileNumber file;
