@@ -199,7 +199,7 @@ Status recover_stage(const PairTarget& target, const std::string& name, Recovery
     return ok_status();
   }
   ROPEWALK_RETURN_IF_ERROR(fault_point("recover.remove_stage"));
-  ROPEWALK_RETURN_IF_ERROR(remove_tree(stage));
+  ROPEWALK_RETURN_IF_ERROR(remove_stage(stage));
   ROPEWALK_RETURN_IF_ERROR(sync_directory(target.parent));
   report.acted = true;
   report.findings.add({.code = "stage_removed",
@@ -238,7 +238,7 @@ void inspect_pair(const PairTarget& target, RecoveryReport& report) {
   const auto pair = read_pair(target.directory());
   const std::string problem = pair.ok() ? pair->mixed : pair.status().to_string();
   if (problem.empty()) return;
-  report.findings.add({.code = "pair_mixed",
+  report.findings.add({.code = pair.ok() ? "pair_mixed" : "pair_unreadable",
                        .severity = Severity::error,
                        .file = target.name,
                        .found = problem,

@@ -16,7 +16,8 @@ struct RecoverOptions {
 
 /// Codes of findings: stage_removed, publish_rolled_back, publish_completed, previous_restored,
 /// foreign_carried_over, publish_unfinished, new_pair_damaged, publish_undecided, stage_in_use,
-/// pair_mixed, pair_incomplete, foreign_debris, backup_found, backup_restored, unknown_left_over.
+/// pair_mixed, pair_unreadable, pair_incomplete, foreign_debris, backup_found, backup_restored,
+/// unknown_left_over.
 struct RecoveryReport {
   PairTarget target;
   Findings findings;

@@ -202,9 +202,17 @@ OldRecords finish_published(const PairTarget& target, const Journal& journal, Fi
   return records;
 }
 
+Status remove_stage(const std::filesystem::path& stage) {
+  ROPEWALK_ASSIGN_OR_RETURN(const auto info, file_info(stage));
+  if (!info) return ok_status();
+  for (const std::string_view half : kHalves) ROPEWALK_RETURN_IF_ERROR(remove_tree(stage / half));
+  ROPEWALK_RETURN_IF_ERROR(sync_directory(stage));
+  return remove_tree(stage);
+}
+
 Status discard_stage(const PairTarget& target, const std::string& export_id) {
   ROPEWALK_RETURN_IF_ERROR(fault_point("publish.remove_stage"));
-  ROPEWALK_RETURN_IF_ERROR(remove_tree(target.stage(export_id)));
+  ROPEWALK_RETURN_IF_ERROR(remove_stage(target.stage(export_id)));
   ROPEWALK_RETURN_IF_ERROR(sync_directory(target.parent));
   ROPEWALK_RETURN_IF_ERROR(fault_point("publish.stage_removed"));
   return remove_journal(target);

@@ -34,6 +34,8 @@ struct OldRecords {
 /// retry.
 OldRecords finish_published(const PairTarget& target, const Journal& journal, Findings& findings);
 
+/// Deletes a stage, its owner file last: a crash in between leaves a stage that is known as such.
+Status remove_stage(const std::filesystem::path& stage);
 /// Deletes the stage and then the journal.
 Status discard_stage(const PairTarget& target, const std::string& export_id);
 
