@@ -102,8 +102,9 @@ ChecklistItem read_one_value(const Episode& episode, std::string_view prefix, co
     const auto scalar = (*batch)->column(i)->GetScalar(0);
     if (!scalar.ok()) return {name, Outcome::failed, scalar.status().ToString()};
     std::string text = (*scalar)->ToString();
-    for (const char* noise : {"FixedSizeListScalar", "ListScalar"}) {
-      if (text.starts_with(noise)) text = text.substr(std::string_view(noise).size());
+    // Arrow names the type of a list before its values.
+    if (const std::size_t values = text.rfind('['); values != std::string::npos) {
+      text.erase(0, values);
     }
     if (text.size() > 60) text = text.substr(0, 57) + "...";
     return {name, Outcome::passed, fmt::format("{} = {}", column, text)};
