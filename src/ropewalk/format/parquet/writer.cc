@@ -50,7 +50,6 @@ struct ParquetWriter::Impl {
   std::uint64_t begin = 0;
   std::shared_ptr<arrow::Schema> schema;
   std::unique_ptr<parquet::arrow::FileWriter> writer;
-  std::vector<std::pair<std::string, std::string>> metadata;
   std::int64_t rows = 0;
   std::int64_t row_groups = 0;
   bool closed = false;
@@ -58,7 +57,16 @@ struct ParquetWriter::Impl {
 
   Status open(const ParquetWriterOptions& options) {
     begin = sink->size();
-    metadata = options.metadata;
+    if (!options.metadata.empty()) {
+      // Into the Arrow schema, which goes into the footer twice: as pairs of its own and inside
+      // `ARROW:schema`. Arrow's readers take the metadata of the latter and overlook other pairs.
+      std::vector<std::string> keys, values;
+      for (const auto& [key, value] : options.metadata) {
+        keys.push_back(key);
+        values.push_back(value);
+      }
+      schema = schema->WithMetadata(arrow::key_value_metadata(keys, values));
+    }
     return guarded(StatusCode::internal, sink->name(), [&]() -> Status {
       parquet::WriterProperties::Builder properties;
       properties.compression(arrow_compression(options.compression));
@@ -129,26 +137,10 @@ Status ParquetWriter::write_row_group(const arrow::RecordBatch& batch) {
   return ok_status();
 }
 
-Status ParquetWriter::add_metadata(std::string_view key, std::string_view value) {
-  if (impl_->closed) return failed_precondition(impl_->sink->name() + ": already closed");
-  impl_->metadata.emplace_back(key, value);
-  return ok_status();
-}
-
 Status ParquetWriter::close() {
   Impl& impl = *impl_;
   if (impl.closed) return ok_status();
   const Status written = guarded(StatusCode::internal, impl.sink->name(), [&]() -> Status {
-    if (!impl.metadata.empty()) {
-      std::vector<std::string> keys, values;
-      for (const auto& [key, value] : impl.metadata) {
-        keys.push_back(key);
-        values.push_back(value);
-      }
-      ROPEWALK_RETURN_IF_ERROR(
-          from_arrow(impl.writer->AddKeyValueMetadata(arrow::key_value_metadata(keys, values)),
-                     StatusCode::internal, impl.sink->name()));
-    }
     return from_arrow(impl.writer->Close(), StatusCode::internal, impl.sink->name());
   });
   ROPEWALK_RETURN_IF_ERROR(written);

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,7 +21,8 @@ enum class ParquetCompression { none, snappy, zstd };
 struct ParquetWriterOptions {
   ParquetCompression compression = ParquetCompression::snappy;
   bool dictionary = true;
-  /// Key-value metadata of the footer, such as `huggingface` or `pandas`, in this order.
+  /// Key-value metadata, such as `huggingface` or `pandas`, in this order: pairs of the footer and
+  /// metadata of the Arrow schema, where Arrow's readers look for them.
   std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
@@ -46,8 +46,6 @@ class ParquetWriter {
   /// aside) from that of the file, naming the field; unimplemented for a type Parquet lacks; those
   /// of Sink.
   Status write_row_group(const arrow::RecordBatch& batch);
-  /// Adds a pair to the footer. Call before close().
-  Status add_metadata(std::string_view key, std::string_view value);
   /// Writes the footer; a file created by path is then fsynced and closed. Idempotent.
   Status close();
 
