@@ -1,5 +1,6 @@
 #pragma once
 // What the end-to-end tests share: a small simulated dataset and the requests on it.
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
