@@ -129,6 +129,12 @@ void note_unreadable(const Status& status, const Feature& feature, std::int64_t 
   issue.count = frames;
 }
 
+// Whether an error is about one column and not about its table.
+bool is_of_column(const Status& status) {
+  return status.reason() == "column_missing" || status.reason() == "value_missing" ||
+         status.reason() == "value_invalid";
+}
+
 // Counts rows with a value that is not finite.
 class FiniteCheck {
  public:
@@ -371,27 +377,32 @@ Result<Signals> read_signals(const Episode& episode, QualityReport& report) {
       read.emplace_back(feature, std::move(values));
     }
   }
-  std::optional<Status> whole_table;
+  std::vector<std::pair<const Feature*, Status>> failed;
   for (const Feature* feature : one_by_one) {
     FiniteCheck finite;
     auto values = read_column(episode, *feature, signals.frames, finite);
     if (!values.ok()) {
       if (must_stop(values.status())) return values.status();
-      if (values.status().reason() == "row_count_mismatch") {
-        whole_table = values.status();
-        break;
-      }
-      note_unreadable(values.status(), *feature, signals.frames, report);
+      failed.emplace_back(feature, std::move(values).status());
+      // What is wrong with the whole table is not asked again for every column.
+      if (failed.back().second.reason() == "row_count_mismatch") break;
       continue;
     }
     finite.put(feature->name, report);
     read.emplace_back(feature, std::move(values).value());
   }
-  if (whole_table) {
-    QualityEntry& issue = add_issue(report, "row_count_mismatch", "");
-    issue.detail = std::string(whole_table->message());
+  const bool is_table = read.empty() && !failed.empty() && !is_of_column(failed.front().second);
+  if (is_table) {
+    const Status& why = failed.front().second;
+    QualityEntry& issue = add_issue(
+        report, why.reason() == "row_count_mismatch" ? "row_count_mismatch" : "unreadable_table",
+        "");
+    issue.detail = std::string(why.message());
     issue.count = signals.frames;
     return signals;
+  }
+  for (const auto& [feature, why] : failed) {
+    note_unreadable(why, *feature, signals.frames, report);
   }
   for (const auto& [feature, values] : read) {
     const auto width = static_cast<std::size_t>(feature->elements());
