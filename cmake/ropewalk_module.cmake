@@ -17,8 +17,8 @@
 # Designated initialisers with defaults are house style. At -O2 g++ 12 warns of uninitialised members of
 # std::variant that are not there, so a release build takes no warning for an error.
 set(ROPEWALK_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
-    -Wno-missing-field-initializers
-    "$<IF:$<CONFIG:Release>,$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>,-Werror>")
+    "$<$<NOT:$<CONFIG:Release>>:-Werror>" -Wno-missing-field-initializers
+    "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>")
 set_property(GLOBAL PROPERTY ropewalk_skipped "")
 
 # Adds a directory that has a CMakeLists.txt.
