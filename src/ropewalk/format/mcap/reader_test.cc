@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "ropewalk/base/codec/checksum.h"
-#include "ropewalk/format/mcap/test_support_internal.h"
+
+#include "tests/support/mcap_files.h"
 
 namespace ropewalk::mcap {
 namespace {

@@ -302,7 +302,9 @@ Status append_text_array(Bytes& out, std::span<const std::string> texts,
     const auto codes = code_points(text);  // valid: seen above
     const std::size_t at = out.size();
     out.resize(at + static_cast<std::size_t>(item));
-    std::memcpy(out.data() + at, codes->data(), codes->size() * kCodePointBytes);
+    if (!codes->empty()) {
+      std::memcpy(out.data() + at, codes->data(), codes->size() * kCodePointBytes);
+    }
   }
   append(out, parts.tail);
   return ok_status();

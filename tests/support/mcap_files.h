@@ -1,5 +1,5 @@
 #pragma once
-// Small MCAP files for the tests of this module.
+// Small MCAP files, written and read back, for tests.
 #include <functional>
 #include <string>
 #include <vector>
