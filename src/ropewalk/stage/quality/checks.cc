@@ -77,6 +77,7 @@ Status check_times(const Episode& episode, QualityReport& report) {
     if (!batch.ok()) {
       return batch.status().code() == StatusCode::cancelled ? batch.status() : ok_status();
     }
+    if ((*batch)->num_columns() != 1) continue;
     const auto column = dense_column(*(*batch)->column(0));
     if (!column.ok()) return ok_status();
     quality::Spans spans;

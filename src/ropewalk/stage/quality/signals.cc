@@ -176,6 +176,10 @@ Result<std::vector<float>> read_column(const Episode& episode, const Feature& fe
   for (std::int64_t begin = 0; begin < frames; begin += block) {
     const FrameRange range{begin, std::min(frames, begin + block)};
     ROPEWALK_ASSIGN_OR_RETURN(const auto batch, episode.columns_of({feature.name}, range));
+    if (batch->num_columns() != 1) {
+      return data_loss("the dataset declares the column; this episode lacks it")
+          .with_reason("column_missing");
+    }
     ROPEWALK_ASSIGN_OR_RETURN(const DenseColumn column, dense_column(*batch->column(0)));
     values = as_floats(column);
     finite.add(values, begin, range.size());
