@@ -3,6 +3,7 @@
 #include <thread>
 
 #include <arrow/api.h>
+#include <arrow/util/key_value_metadata.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,6 +62,9 @@ TEST(ParquetWriter, MakesOneRowGroupPerBatchAndKeepsListLengths) {
   EXPECT_EQ(reader->row_groups()[1].rows, 5);
   EXPECT_TRUE(reader->schema()->Equals(*two_columns(), false)) << reader->schema()->ToString();
   EXPECT_EQ(reader->metadata("huggingface"), "{}");
+  // Arrow's own readers look into the schema.
+  ASSERT_NE(reader->schema()->metadata(), nullptr);
+  EXPECT_EQ(reader->schema()->metadata()->Get("huggingface").ValueOr("none"), "{}");
   EXPECT_EQ(reader->metadata("pandas"), std::nullopt);
   const auto bounds = reader->int64_bounds(1, "index");
   ASSERT_TRUE(bounds.has_value());
@@ -130,6 +134,15 @@ TEST(ParquetReader, WalksThroughARowGroupTooLargeToKeep) {
   ASSERT_EQ(index.length(), 3);
   EXPECT_EQ(index.Value(0), rows - 5);
   EXPECT_EQ(index.Value(2), rows - 3);
+  // Forward, then back, with and without a walker that fits.
+  for (const std::int64_t begin : {std::int64_t{0}, std::int64_t{4095}, std::int64_t{20'000},
+                                   std::int64_t{8191}, std::int64_t{8193}}) {
+    auto part = reader->read({begin, begin + 9000});
+    ASSERT_TRUE(part.ok()) << part.status().to_string();
+    const auto& values = static_cast<const arrow::Int64Array&>(*(*part)->GetColumnByName("index"));
+    ASSERT_EQ(values.length(), 9000);
+    for (std::int64_t i = 0; i < 9000; ++i) ASSERT_EQ(values.Value(i), begin + i);
+  }
 }
 
 TEST(ParquetReader, ServesSeveralThreadsFromOneRowGroup) {

@@ -1,6 +1,8 @@
 #include "ropewalk/format/parquet/reader.h"
 
 #include <algorithm>
+#include <array>
+#include <list>
 #include <mutex>
 #include <unordered_map>
 
@@ -26,7 +28,9 @@ using parquet_bridge::guarded;
 constexpr std::string_view kMagic = "PAR1";
 constexpr std::string_view kLfsPointer = "version https://git-lfs";
 /// A row group up to this size is decoded once and kept while parts of it are asked for.
-constexpr std::uint64_t kKeptRowGroupBytes = 64ULL << 20;
+constexpr std::uint64_t kKeptRowGroupBytes = 32ULL << 20;
+constexpr std::size_t kKeptRowGroups = 3;
+constexpr std::size_t kKeptWalkers = 4;
 /// Rows decoded at a time while a larger row group is walked through.
 constexpr std::int64_t kWalkRows = 4096;
 constexpr std::int64_t kMaxRowGroupRows = std::int64_t{1} << 31;
@@ -72,13 +76,24 @@ struct ParquetReader::Impl {
   std::unordered_map<std::string, std::vector<int>> leaves;  // of a top-level column
   std::vector<ParquetRowGroup> row_groups;
 
+  /// A row group that was decoded whole because a part of it was asked for.
   struct Kept {
     int row_group = -1;
     std::vector<int> leaves;
     std::shared_ptr<arrow::RecordBatch> batch;
   };
-  mutable std::mutex kept_mutex;
-  mutable Kept kept;
+  /// A place within a larger row group, from which reading goes on.
+  struct Walker {
+    int row_group = -1;
+    std::vector<int> leaves;
+    std::unique_ptr<arrow::RecordBatchReader> stream;
+    std::shared_ptr<arrow::RecordBatch> batch;  // the last one read
+    std::int64_t begin = 0;                     // its first row
+    std::int64_t end() const { return begin + (batch != nullptr ? batch->num_rows() : 0); }
+  };
+  mutable std::mutex kept_mutex;  // of the two below, newest first
+  mutable std::list<Kept> kept;
+  mutable std::list<Walker> walkers;
 
   Status open();
   Status check_row_groups();
@@ -91,6 +106,8 @@ struct ParquetReader::Impl {
   Result<std::shared_ptr<arrow::RecordBatch>> read_part(int row_group, std::int64_t begin,
                                                         std::int64_t end,
                                                         const std::vector<int>& wanted) const;
+  Result<Walker> take_walker(int row_group, std::int64_t begin,
+                             const std::vector<int>& wanted) const;
   Result<std::shared_ptr<arrow::RecordBatch>> walk(int row_group, std::int64_t begin,
                                                    std::int64_t end,
                                                    const std::vector<int>& wanted) const;
@@ -191,26 +208,61 @@ Result<std::shared_ptr<arrow::RecordBatch>> ParquetReader::Impl::to_batch(
   return *batch;
 }
 
-Result<std::shared_ptr<arrow::RecordBatch>> ParquetReader::Impl::walk(
-    int row_group, std::int64_t begin, std::int64_t end, const std::vector<int>& wanted) const {
+Result<ParquetReader::Impl::Walker> ParquetReader::Impl::take_walker(
+    int row_group, std::int64_t begin, const std::vector<int>& wanted) const {
+  {
+    const std::lock_guard lock(kept_mutex);
+    auto best = walkers.end();
+    for (auto at = walkers.begin(); at != walkers.end(); ++at) {
+      if (at->row_group == row_group && at->begin <= begin && at->leaves == wanted &&
+          (best == walkers.end() || at->begin > best->begin)) {
+        best = at;
+      }
+    }
+    if (best != walkers.end()) {
+      Walker out = std::move(*best);
+      walkers.erase(best);
+      return out;
+    }
+  }
+  Walker out;
+  out.row_group = row_group;
+  out.leaves = wanted;
   auto opened = reader->GetRecordBatchReader({row_group}, wanted);
   if (!opened.ok()) return from_arrow(opened.status(), StatusCode::data_loss, place(row_group));
-  arrow::RecordBatchVector kept_batches;
-  std::int64_t at = 0;
-  while (at < end) {
+  out.stream = std::move(*opened);
+  return out;
+}
+
+Result<std::shared_ptr<arrow::RecordBatch>> ParquetReader::Impl::walk(
+    int row_group, std::int64_t begin, std::int64_t end, const std::vector<int>& wanted) const {
+  ROPEWALK_ASSIGN_OR_RETURN(Walker walker, take_walker(row_group, begin, wanted));
+  arrow::RecordBatchVector parts;
+  std::int64_t at = begin;
+  while (true) {
+    if (walker.batch != nullptr && at < walker.end()) {
+      const std::int64_t to = std::min(end, walker.end());
+      parts.push_back(walker.batch->Slice(at - walker.begin, to - at));
+      at = to;
+    }
+    if (at == end && !parts.empty()) break;
+    const std::int64_t next = walker.end();
     std::shared_ptr<arrow::RecordBatch> batch;
     ROPEWALK_RETURN_IF_ERROR(
-        from_arrow((*opened)->ReadNext(&batch), StatusCode::data_loss, place(row_group)));
+        from_arrow(walker.stream->ReadNext(&batch), StatusCode::data_loss, place(row_group)));
     if (batch == nullptr) {
       return data_loss(fmt::format("{} ends after {} rows, its footer says {}", place(row_group),
-                                   at, row_groups[static_cast<std::size_t>(row_group)].rows));
+                                   next, row_groups[static_cast<std::size_t>(row_group)].rows));
     }
-    const std::int64_t from = std::max(begin - at, std::int64_t{0});
-    const std::int64_t to = std::min(end - at, batch->num_rows());
-    if (from < to) kept_batches.push_back(batch->Slice(from, to - from));
-    at += batch->num_rows();
+    walker.begin = next;
+    walker.batch = std::move(batch);
   }
-  auto table = arrow::Table::FromRecordBatches((*opened)->schema(), kept_batches);
+  auto table = arrow::Table::FromRecordBatches(walker.stream->schema(), parts);
+  {
+    const std::lock_guard lock(kept_mutex);
+    walkers.push_front(std::move(walker));
+    if (walkers.size() > kKeptWalkers) walkers.pop_back();
+  }
   if (!table.ok()) return from_arrow(table.status(), StatusCode::data_loss, place(row_group));
   return to_batch(**table, place(row_group));
 }
@@ -226,8 +278,10 @@ Result<std::shared_ptr<arrow::RecordBatch>> ParquetReader::Impl::read_part(
   }
   if (!whole) {
     const std::lock_guard lock(kept_mutex);
-    if (kept.row_group == row_group && kept.leaves == wanted) {
-      return kept.batch->Slice(begin, end - begin);
+    for (auto known = kept.begin(); known != kept.end(); ++known) {
+      if (known->row_group != row_group || known->leaves != wanted) continue;
+      kept.splice(kept.begin(), kept, known);
+      return kept.front().batch->Slice(begin, end - begin);
     }
   }
   if (!whole && bytes > kKeptRowGroupBytes) return walk(row_group, begin, end, wanted);
@@ -241,7 +295,8 @@ Result<std::shared_ptr<arrow::RecordBatch>> ParquetReader::Impl::read_part(
   }
   if (whole) return batch;
   const std::lock_guard lock(kept_mutex);
-  kept = {row_group, wanted, batch};
+  kept.push_front({row_group, wanted, batch});
+  if (kept.size() > kKeptRowGroups) kept.pop_back();
   return batch->Slice(begin, end - begin);
 }
 
