@@ -103,7 +103,8 @@ class EpisodeCheck {
     const bool known = reason == "value_missing" || reason == "row_count_mismatch" ||
                        reason == "column_missing" || reason == "path_escapes_root";
     add(known ? reason : std::string_view("value_invalid"),
-        {.feature = feature, .found = std::string(status.message())});
+        {.feature = feature,
+         .found = lerobot::message_without_place(impl_, status, path_, feature)});
   }
 
   void check_table(std::int64_t expected_index) {
@@ -219,7 +220,8 @@ class EpisodeCheck {
         if (batch.status().code() == StatusCode::not_found) {
           add("image_unreadable", {.feature = feature.name,
                                    .row = begin,
-                                   .found = std::string(batch.status().message())});
+                                   .found = lerobot::message_without_place(impl_, batch.status(),
+                                                                           path_, feature.name)});
         } else {
           add_error(feature.name, batch.status());
         }
@@ -245,6 +247,10 @@ class EpisodeCheck {
     if (!episode.ok()) return;
     for (const std::string& camera : source_.schema().cameras()) {
       if (!(*episode)->has_camera(camera)) continue;
+      const bool stored = source_.schema().find(camera)->kind == FeatureKind::image;
+      if (stored && log_.findings().has_errors()) continue;  // said already, with its row
+      const std::string file =
+          stored ? path_ : impl_.video_path(row_, impl_.info.physical_name(camera));
       const auto reader = (*episode)->frames(camera, {0, length_}, {});
       std::int64_t done = 0;
       Status status = reader.status();
@@ -262,10 +268,11 @@ class EpisodeCheck {
       }
       decoded += done;
       if (!status.ok()) {
-        add("frame_unreadable", {.file = impl_.video_path(row_, impl_.info.physical_name(camera)),
-                                 .feature = camera,
-                                 .row = done,
-                                 .found = std::string(status.message())});
+        add("frame_unreadable",
+            {.file = file,
+             .feature = camera,
+             .row = done,
+             .found = lerobot::message_without_place(impl_, status, file, camera)});
       }
     }
   }
@@ -310,7 +317,8 @@ Result<CheckReport> check_dataset(const std::filesystem::path& root, const Check
     report.findings = impl->log.findings();
     if (!report.findings.has_errors()) {
       report.findings.add(lerobot::make_finding(
-          "not_readable", {.found = std::string(opened.message())}, options.strict));
+          "not_readable", {.found = lerobot::message_without_place(*impl, opened, impl->name)},
+          options.strict));
     }
     return report;
   }
@@ -320,8 +328,11 @@ Result<CheckReport> check_dataset(const std::filesystem::path& root, const Check
   report.episodes = source->size();
   report.findings = source->findings();
 
-  // `index` counts over the whole dataset; it is only known when every episode is there.
-  const bool complete = report.episodes == report.listed;
+  // `index` counts over the whole dataset: it is known only when every episode is there, in order.
+  bool complete = report.episodes == report.listed;
+  for (std::int64_t i = 0; i < report.episodes && complete; ++i) {
+    complete = source->index_of(i) == i;
+  }
   std::vector<std::int64_t> first_index(static_cast<std::size_t>(report.episodes), -1);
   for (std::int64_t i = 0; i < report.episodes; ++i) {
     if (complete) first_index[static_cast<std::size_t>(i)] = report.frames;

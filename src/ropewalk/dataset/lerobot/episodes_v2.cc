@@ -169,8 +169,7 @@ Status EpisodesV2::drop_duplicates(const Limits& limits, FindingLog& log) {
       }
     }
     log.add("duplicate_episode", {.file = std::string(kFile), .episode = rows_[i].index});
-    dropped[at->second] = true;
-    at->second = i;
+    dropped[i] = true;  // the rows are equal: the first place is kept
     any = true;
   }
   if (!any) return ok_status();

@@ -143,10 +143,14 @@ Result<EpisodesV3> EpisodesV3::read(const std::filesystem::path& root,
   out.camera_keys_ = cameras;
   out.cameras_.resize(cameras.size());
   for (const std::string& file : list_chunk_files(root, kDirectory, ".parquet")) {
+    const auto tell = [&](const Status& status) {
+      std::string text = without_root(std::string(status.message()), root);
+      if (text.starts_with(file + ": ")) text.erase(0, file.size() + 2);
+      log.add("meta_file_unreadable", {.file = file, .found = std::move(text)});
+    };
     auto reader = ParquetReader::open(root / file, limits);
     if (!reader.ok()) {
-      log.add("meta_file_unreadable",
-              {.file = file, .found = std::string(reader.status().message())});
+      tell(reader.status());
       continue;
     }
     if (out.index_.size() + static_cast<std::uint64_t>((*reader)->rows()) > limits.max_episodes) {
@@ -157,7 +161,7 @@ Result<EpisodesV3> EpisodesV3::read(const std::filesystem::path& root,
     shard.file = file;
     shard.reader = std::move(*reader);
     if (Status read = out.read_shard(std::move(shard), cameras); !read.ok()) {
-      log.add("meta_file_unreadable", {.file = file, .found = std::string(read.message())});
+      tell(read);
     }
   }
   out.note_columns(log);
@@ -219,7 +223,7 @@ Status EpisodesV3::drop_duplicates(FindingLog& log) {
   for (std::size_t i = 0; i < index_.size(); ++i) {
     const auto [at, added] = seen.try_emplace(index_[i], i);
     if (added) continue;
-    const std::size_t before = at->second;
+    const std::size_t before = at->second;  // rows are equal: the first place is kept
     if (length_[before] != length_[i] || from_[before] != from_[i]) {
       return log.fatal(
           "duplicate_episode_conflict",
@@ -231,8 +235,7 @@ Status EpisodesV3::drop_duplicates(FindingLog& log) {
                                 kDirectory, index_[i])));
     }
     log.add("duplicate_episode", {.file = std::string(kDirectory), .episode = index_[i]});
-    removed.push_back(before);
-    at->second = i;
+    removed.push_back(i);
   }
   std::ranges::sort(removed);
   for (auto at = removed.rbegin(); at != removed.rend(); ++at) remove_row(*at);

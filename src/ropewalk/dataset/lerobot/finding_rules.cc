@@ -41,12 +41,12 @@ constexpr FindingRule kRules[] = {
     {"column_not_declared", warning, true, "the column is left out"},
     {"column_type_differs", info, false, "cast to the declared type"},
     // --- rows of episodes ---
-    {"malformed_line", warning, true, "the line is left out"},
+    {"malformed_line", error, true, "the line is left out"},
     {"torn_line", warning, true, "the last line is left out"},
     {"blank_line", warning, true, "skipped"},
     {"episode_index_gap", warning, true, "writers number densely, the original number is kept"},
     {"episode_order", info, false, "kept in the order of the file"},
-    {"duplicate_episode", warning, true, "the rows are equal, the last one is taken"},
+    {"duplicate_episode", warning, true, "the rows are equal, one is taken"},
     {"duplicate_episode_conflict", error, true, "refused"},
     {"episode_empty", warning, true, kLeftOut},
     {"length_missing", warning, true, "taken from the table"},
@@ -56,17 +56,17 @@ constexpr FindingRule kRules[] = {
     {"task_duplicate", warning, true, "joined by writers"},
     {"task_index_conflict", error, true, "the last text is taken"},
     {"tasks_index_unnamed", info, false, "read by place"},
-    {"task_index_unknown", error, true, "give the index a line in the task list"},
+    {"task_index_unknown", error, true, "give the index a line in the task list", true},
     // --- statistics ---
     {"statistics_missing", warning, true, "recomputed by writers"},
     {"statistics_incomplete", warning, true, "recomputed by writers"},
     // --- files ---
-    {"files_missing", warning, true, kLeftOut},
-    {"lfs_pointer", warning, true, "the episode is left out; fetch it with `git lfs pull`"},
-    {"table_unreadable", warning, true, kLeftOut},
-    {"video_unreadable", warning, true, kLeftOut},
+    {"files_missing", error, true, kLeftOut},
+    {"lfs_pointer", error, true, "the episode is left out; fetch it with `git lfs pull`"},
+    {"table_unreadable", error, true, kLeftOut},
+    {"video_unreadable", error, true, kLeftOut},
     {"row_count_mismatch", warning, true, "the table decides"},
-    {"frame_count_mismatch", warning, true, kLeftOut},
+    {"frame_count_mismatch", error, true, kLeftOut},
     {"video_first_frame_late", info, false, "frames are taken by their number"},
     {"video_rate_variable", warning, true, "frames are taken by their number"},
     {"video_frames_hidden", warning, true, "frames that the edit list hides are not counted"},
@@ -76,19 +76,19 @@ constexpr FindingRule kRules[] = {
     {"backup_file", info, false, "ignored"},
     {"nested_dataset", warning, true, "ignored; open it by its own path"},
     // --- format v3.0 ---
-    {"meta_file_unreadable", warning, true, "its episodes are left out"},
+    {"meta_file_unreadable", error, true, "its episodes are left out"},
     {"meta_columns_differ", info, false, "absent values are null"},
-    {"data_file_unreadable", warning, true, "its episodes are left out"},
+    {"data_file_unreadable", error, true, "its episodes are left out"},
     {"data_location_stale", warning, true, "found by the rows of the data files"},
     {"dataset_range_wrong", warning, true, "counted from the rows of the data files"},
     {"video_offset_drift", info, false, "taken as the nearest frame"},
     {"video_offset_wrong", warning, true, "counted from the lengths of the episodes"},
     {"rows_out_of_order", warning, true, "sorted by frame_index"},
-    {"episode_not_in_data", warning, true, kLeftOut},
-    {"episode_not_in_meta", warning, true, "its rows are left out"},
+    {"episode_not_in_data", error, true, kLeftOut},
+    {"episode_not_in_meta", error, true, "its rows are left out"},
     // --- content ---
-    {"value_missing", error, true, "give the value, or leave the episode out"},
-    {"value_invalid", error, true, "the column cannot be read as declared"},
+    {"value_missing", error, true, "give the value, or leave the episode out", true},
+    {"value_invalid", error, true, "the column cannot be read as declared", true},
     {"value_not_finite", warning, true, "kept as it is"},
     {"timestamp_broken", warning, true, "rebuilt from frame_index"},
     {"timestamp_off_grid", warning, true, "kept as it is"},
@@ -97,11 +97,11 @@ constexpr FindingRule kRules[] = {
     {"frame_index_broken", warning, true, "rewritten by writers"},
     {"episode_index_broken", warning, true, "rewritten by writers"},
     {"index_not_contiguous", warning, true, "rewritten by writers"},
-    {"image_unreadable", error, true, "replace the picture, or leave the episode out"},
-    {"frame_unreadable", error, true, "replace the video, or leave the episode out"},
+    {"image_unreadable", error, true, "replace the picture, or leave the episode out", true},
+    {"frame_unreadable", error, true, "replace the video, or leave the episode out", true},
     // --- export ---
-    {"source_not_v21", error, true, "convert the dataset first: ropewalk convert"},
-    {"no_episodes", error, true, "record or choose an episode"},
+    {"source_not_v21", error, true, "convert the dataset first: ropewalk convert", true},
+    {"no_episodes", error, true, "record or choose an episode", true},
     // --- the dataset as a whole ---
     {"not_readable", error, true, "refused"},
 };
@@ -121,7 +121,7 @@ Finding make_finding(std::string_view code, FindingPlace place, bool strict) {
   const bool refused = strict && rule.strict_refuses;
   Finding out;
   out.code = code;
-  out.severity = refused ? Severity::error : rule.lenient;
+  out.severity = refused ? Severity::error : place.severity.value_or(rule.lenient);
   out.file = std::move(place.file);
   out.episode = place.episode;
   out.feature = std::move(place.feature);
@@ -129,7 +129,7 @@ Finding make_finding(std::string_view code, FindingPlace place, bool strict) {
   out.count = place.count;
   out.declared = std::move(place.declared);
   out.found = std::move(place.found);
-  if (refused && rule.lenient != Severity::error) {
+  if (refused && !rule.advice) {
     out.decision = "refused";
   } else {
     out.decision = place.decision.empty() ? std::string(rule.decision) : std::move(place.decision);

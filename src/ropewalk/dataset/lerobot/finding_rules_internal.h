@@ -15,6 +15,7 @@ struct FindingRule {
   Severity lenient;           ///< severity in lenient mode
   bool strict_refuses;        ///< strict mode makes it an error
   std::string_view decision;  ///< what lenient mode does
+  bool advice = false;        ///< the decision says what the reader should do, in both modes
 };
 
 std::span<const FindingRule> finding_rules();
@@ -30,7 +31,8 @@ struct FindingPlace {
   std::int64_t count = 1;
   std::string declared = {};
   std::string found = {};
-  std::string decision = {};  ///< instead of the table's
+  std::string decision = {};              ///< instead of the table's
+  std::optional<Severity> severity = {};  ///< in lenient mode, instead of the table's
 };
 
 /// Makes the entry for one mode.

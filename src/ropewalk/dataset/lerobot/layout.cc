@@ -142,8 +142,12 @@ Status check_inside_root(std::string_view relative) {
   return ok_status();
 }
 
-std::string relative_to(const std::filesystem::path& root, const std::filesystem::path& path) {
-  return path.lexically_relative(root).generic_string();
+std::string without_root(std::string text, const std::filesystem::path& root) {
+  const std::string prefix = root.string() + "/";
+  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
+    text.erase(at, prefix.size());
+  }
+  return text;
 }
 
 std::vector<std::string> list_chunk_files(const std::filesystem::path& root,

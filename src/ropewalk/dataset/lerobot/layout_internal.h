@@ -53,8 +53,8 @@ class PathTemplate {
 /// Errors: permission_denied quoting the path.
 Status check_inside_root(std::string_view relative);
 
-/// Returns the part of `path` below `root`, '/'-separated.
-std::string relative_to(const std::filesystem::path& root, const std::filesystem::path& path);
+/// Returns `text` with paths below the root made relative to it, for findings.
+std::string without_root(std::string text, const std::filesystem::path& root);
 
 /// Lists `<directory>/<anything>/*<suffix>` in numeric order of the digits in their names, since
 /// chunk-1000 comes after chunk-999. Absent directories give an empty list.

@@ -130,6 +130,9 @@ namespace lerobot {
 Status survey(LerobotSource::Impl& impl);
 /// Compares cameras with the first pictures there are.
 void settle_cameras(LerobotSource::Impl& impl);
+/// Returns the message of an error without the names that its finding says already.
+std::string message_without_place(const LerobotSource::Impl& impl, const Status& status,
+                                  const std::string& file, const std::string& feature = {});
 void note_statistics(LerobotSource::Impl& impl);
 void note_leftovers(LerobotSource::Impl& impl);
 

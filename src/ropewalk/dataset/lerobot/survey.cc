@@ -192,8 +192,9 @@ class Survey {
       if (file.status.ok()) {
         look_at_columns(file.path);
       } else {
-        log_.add("data_file_unreadable",
-                 {.file = file.path, .found = std::string(file.status.message())});
+        log_.add(
+            "data_file_unreadable",
+            {.file = file.path, .found = message_without_place(impl_, file.status, file.path)});
       }
     }
     std::set<std::int64_t> listed;
@@ -316,7 +317,7 @@ class Survey {
              {.file = path,
               .episode = episode,
               .feature = feature,
-              .found = pointer ? "a Git LFS pointer" : std::string(status.message())});
+              .found = pointer ? "a Git LFS pointer" : message_without_place(impl_, status, path)});
   }
 
   /// Returns how many frames of an episode are kept; 0 leaves it out.
@@ -395,7 +396,8 @@ class Survey {
                 .feature = cameras_[i],
                 .declared = fmt::format("{} rows", state.rows),
                 .found = fmt::format("{} frames", camera.frames),
-                .decision = cut ? fmt::format("cut to {} frames", shortest) : std::string()});
+                .decision = cut ? fmt::format("cut to {} frames", shortest) : std::string(),
+                .severity = cut ? std::optional(Severity::warning) : std::nullopt});
     }
     return cut ? shortest : 0;
   }

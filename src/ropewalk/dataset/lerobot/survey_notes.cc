@@ -112,6 +112,16 @@ void note_coverage(LerobotSource::Impl& impl) {
 
 }  // namespace
 
+std::string message_without_place(const LerobotSource::Impl& impl, const Status& status,
+                                  const std::string& file, const std::string& feature) {
+  std::string text = without_root(std::string(status.message()), impl.root);
+  if (text.starts_with("episode ")) text.erase(0, std::min(text.size(), text.find(": ") + 2));
+  for (const std::string& place : {file, feature}) {
+    while (!place.empty() && text.starts_with(place + ": ")) text.erase(0, place.size() + 2);
+  }
+  return text;
+}
+
 void settle_cameras(LerobotSource::Impl& impl) {
   for (Feature& feature : impl.info.schema.features) {
     if (feature.kind == FeatureKind::video) settle_video(impl, feature);

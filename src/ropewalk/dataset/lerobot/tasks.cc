@@ -7,6 +7,7 @@
 
 #include "ropewalk/base/io/local_fs.h"
 #include "ropewalk/dataset/lerobot/json_lines_internal.h"
+#include "ropewalk/dataset/lerobot/layout_internal.h"
 #include "ropewalk/dataset/lerobot/tasks_internal.h"
 #include "ropewalk/dataset/lerobot/values_internal.h"
 #include "ropewalk/format/parquet/reader.h"
@@ -121,10 +122,11 @@ Result<TaskList> TaskList::read_v3(const std::filesystem::path& root, const Limi
   if (!reader.ok()) {
     ROPEWALK_ASSIGN_OR_RETURN(const auto lines, file_info(root / kLinesFile));
     if (lines) return read_v2(root, limits, log);
-    log.add("tasks_missing", {.file = file,
-                              .found = reader.status().code() == StatusCode::not_found
-                                           ? ""
-                                           : std::string(reader.status().message())});
+    log.add("tasks_missing",
+            {.file = file,
+             .found = reader.status().code() == StatusCode::not_found
+                          ? ""
+                          : without_root(std::string(reader.status().message()), root)});
     return TaskList();
   }
   TaskList out;
