@@ -12,7 +12,8 @@ Result<std::shared_ptr<arrow::RecordBatch>> Episode::columns_of(
     const std::vector<std::string>& names, FrameRange range) const {
   ROPEWALK_ASSIGN_OR_RETURN(const auto all, columns(range));
   for (const std::string& name : names) {
-    if (all->schema()->GetFieldIndex(name) < 0) {
+    // A declared column that this episode lacks is left out, as columns() does.
+    if (all->schema()->GetFieldIndex(name) < 0 && schema().find(name) == nullptr) {
       return not_found(fmt::format("episode {}: no column \"{}\"", info().index, name));
     }
   }

@@ -46,8 +46,22 @@ std::int64_t Numbering::task_index_of(const std::string& text) {
 }
 
 Result<NumberedEpisode> Numbering::number(const Episode& episode) {
+  ROPEWALK_ASSIGN_OR_RETURN(auto batch, episode.columns({0, episode.info().length}));
+  return number(episode, std::move(batch));
+}
+
+Result<NumberedEpisode> Numbering::number_without_pictures(const Episode& episode) {
+  std::vector<std::string> names;
+  for (const Feature* feature : episode.schema().of_kind(FeatureKind::column)) {
+    names.push_back(feature->name);
+  }
+  ROPEWALK_ASSIGN_OR_RETURN(auto batch, episode.columns_of(names, {0, episode.info().length}));
+  return number(episode, std::move(batch));
+}
+
+Result<NumberedEpisode> Numbering::number(const Episode& episode,
+                                          std::shared_ptr<arrow::RecordBatch> batch) {
   const EpisodeInfo& info = episode.info();
-  ROPEWALK_ASSIGN_OR_RETURN(auto batch, episode.columns({0, info.length}));
   if (batch->num_rows() != info.length) {
     return data_loss(fmt::format("episode {}: table has {} rows, metadata says length {}",
                                  info.index, batch->num_rows(), info.length));

@@ -32,6 +32,8 @@ class Numbering {
   /// Reads the columns of `episode` and numbers them. Errors: those of columns(); data_loss for a
   /// task_index without a text; data_loss when rows differ from info().length.
   Result<NumberedEpisode> number(const Episode& episode);
+  /// The same without columns of kind image: their bytes are not read.
+  Result<NumberedEpisode> number_without_pictures(const Episode& episode);
 
   /// Texts by new task_index.
   const std::vector<std::string>& tasks() const { return tasks_; }
@@ -39,6 +41,7 @@ class Numbering {
   std::int64_t frames() const { return frames_; }
 
  private:
+  Result<NumberedEpisode> number(const Episode& episode, std::shared_ptr<arrow::RecordBatch> batch);
   std::int64_t task_index_of(const std::string& text);
 
   std::vector<std::string> tasks_;

@@ -495,6 +495,38 @@ TEST(EvaHdf5, NamesWhatDoesNotFit) {
             StatusCode::unimplemented);
 }
 
+TEST(EvaHdf5, ProvesStructure) {
+  ThreadPool pool(2);
+  RunContext context;
+  context.pool = &pool;
+  const TempDir dir("eva");
+  ASSERT_TRUE(export_to(dir.path(), FormulaSource(3)).ok());
+  Status status = prove_eva_hdf5(dir.path(), context);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  // The same rows over files of other lengths.
+  ASSERT_TRUE(export_to(dir / "short", FormulaSource(2, {.length = 39})).ok());
+  const char* file = "data/chunk-000/episode_000001.hdf5";
+  std::filesystem::copy_file(dir / "short" / file, dir / file,
+                             std::filesystem::copy_options::overwrite_existing);
+  status = prove_eva_hdf5(dir.path(), context);
+  EXPECT_EQ(status.code(), StatusCode::data_loss);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("episode_000001.hdf5: metadata: length: expected 40, found 39"));
+}
+
+TEST(EvaHdf5, ReadsNamedColumnsAlone) {
+  const TempDir dir("eva");
+  ASSERT_TRUE(export_to(dir.path(), FormulaSource(1)).ok());
+  const auto source = open_eva_hdf5(dir.path());
+  const auto episode = (*source)->open(0);
+  ASSERT_TRUE(episode.ok());
+  const auto batch = (*episode)->columns_of({"index", "capture_time"}, {10, 12});
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  EXPECT_THAT((*batch)->schema()->field_names(), ElementsAre("capture_time", "index"));
+  EXPECT_EQ((*batch)->num_rows(), 2);
+  EXPECT_EQ((*episode)->columns_of({"depth"}, {0, 1}).status().code(), StatusCode::not_found);
+}
+
 TEST(EvaHdf5, ServesCropsAndPlanes) {
   const TempDir dir("eva");
   ASSERT_TRUE(export_to(dir.path(), FormulaSource(1)).ok());

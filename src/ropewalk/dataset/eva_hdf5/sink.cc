@@ -167,7 +167,8 @@ class EvaHdf5Sink final : public EpisodeSink {
 
   Status write_episode(const Episode& episode, const RunContext& context) {
     ROPEWALK_RETURN_IF_ERROR(context.check_stop());
-    ROPEWALK_ASSIGN_OR_RETURN(const NumberedEpisode numbered, numbering_.number(episode));
+    ROPEWALK_ASSIGN_OR_RETURN(const NumberedEpisode numbered,
+                              numbering_.number_without_pictures(episode));
     // A file waits for the disk; two of them are enough to hide that.
     while (sealing_.size() >= 2) ROPEWALK_RETURN_IF_ERROR(take_sealed());
 
@@ -293,7 +294,12 @@ class EvaHdf5Sink final : public EpisodeSink {
     StatisticsMap chosen;
     for (const std::string& name : statistics_names()) {
       const auto at = known.find(name);
-      if (at != known.end() && at->second.count > 0) {
+      const Feature* feature = schema_.find(name);
+      // Cameras are sampled; a column's statistics count every row, or they are of something else.
+      const bool whole =
+          at != known.end() && feature != nullptr &&
+          (feature->is_camera() ? at->second.count > 0 : at->second.count == numbered.length);
+      if (whole) {
         chosen.emplace(name, at->second);
       } else {
         missing.push_back(name);

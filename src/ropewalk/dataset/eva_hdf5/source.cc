@@ -7,6 +7,7 @@
 #include <arrow/api.h>
 #include <fmt/format.h>
 
+#include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/base/io/local_fs.h"
 #include "ropewalk/dataset/eva_hdf5/eva_hdf5.h"
 #include "ropewalk/dataset/eva_hdf5/items_internal.h"
@@ -161,10 +162,9 @@ class EvaHdf5Frames final : public FrameReader {
 
 class EvaHdf5Episode final : public Episode {
  public:
-  static Result<std::unique_ptr<Episode>> open(const std::filesystem::path& path,
-                                               std::shared_ptr<const SideFileContents> contents,
-                                               std::int64_t index, const Limits& limits,
-                                               const Hdf5ReaderOptions& options) {
+  static Result<std::unique_ptr<EvaHdf5Episode>> open(
+      const std::filesystem::path& path, std::shared_ptr<const SideFileContents> contents,
+      std::int64_t index, const Limits& limits, const Hdf5ReaderOptions& options) {
     auto pool = std::make_shared<ReaderPool>(path, limits, options);
     ROPEWALK_ASSIGN_OR_RETURN(auto reader, pool->take());
     auto episode = std::make_unique<EvaHdf5Episode>(std::move(contents), index, limits, pool);
@@ -172,7 +172,7 @@ class EvaHdf5Episode final : public Episode {
     ROPEWALK_ASSIGN_OR_RETURN(episode->images_, eva_hdf5::read_items(*reader, "images"));
     ROPEWALK_RETURN_IF_ERROR(episode->check_metadata(*reader));
     pool->give_back(std::move(reader));
-    return std::unique_ptr<Episode>(std::move(episode));
+    return episode;
   }
 
   EvaHdf5Episode(std::shared_ptr<const SideFileContents> contents, std::int64_t index,
@@ -186,6 +186,21 @@ class EvaHdf5Episode final : public Episode {
   const Schema& schema() const override { return contents_->schema; }
 
   Result<std::shared_ptr<arrow::RecordBatch>> columns(FrameRange range) const override {
+    std::vector<std::string> names;
+    for (const Feature* feature : contents_->schema.of_kind(FeatureKind::column)) {
+      names.push_back(feature->name);
+    }
+    return columns_of(names, range);
+  }
+
+  Result<std::shared_ptr<arrow::RecordBatch>> columns_of(const std::vector<std::string>& names,
+                                                         FrameRange range) const override {
+    for (const std::string& name : names) {
+      const Feature* feature = contents_->schema.find(name);
+      if (feature == nullptr || feature->kind != FeatureKind::column) {
+        return not_found(fmt::format("episode {}: no column \"{}\"", info_.index, name));
+      }
+    }
     if (range.begin < 0 || range.end < range.begin || range.end > info_.length) {
       return out_of_range(fmt::format("episode {}: rows [{}, {}) of {}", info_.index, range.begin,
                                       range.end, info_.length));
@@ -194,6 +209,7 @@ class EvaHdf5Episode final : public Episode {
     arrow::FieldVector fields;
     arrow::ArrayVector arrays;
     for (const Feature* feature : contents_->schema.of_kind(FeatureKind::column)) {
+      if (std::ranges::find(names, feature->name) == names.end()) continue;
       const auto item = std::ranges::find(columns_, feature->name, &Item::key);
       if (item == columns_.end()) continue;
       auto array = read_column(*reader, *item, *feature);
@@ -234,6 +250,34 @@ class EvaHdf5Episode final : public Episode {
 
   bool has_camera(std::string_view camera) const override {
     return std::ranges::find(images_, camera, &Item::key) != images_.end();
+  }
+
+  /// Compares the shapes of all items with the number of rows.
+  Status prove() const {
+    ROPEWALK_ASSIGN_OR_RETURN(const auto reader, pool_->take());
+    for (const Item& item : columns_) {
+      if (item.kind != ItemKind::array) continue;  // text: its length is inside
+      if (item.value.shape.empty() || item.value.shape[0] != info_.length) {
+        return data_loss(fmt::format("{}: column {}: expected {} rows, found shape [{}]",
+                                     reader->name(), item.key, info_.length,
+                                     fmt::join(item.value.shape, ", ")));
+      }
+    }
+    for (const Item& item : images_) {
+      const auto shape = frame_shape(item);
+      if (!shape.ok()) {
+        return shape.status().with_context(fmt::format("{}: camera {}", reader->name(), item.key));
+      }
+      // Chunks that were never written read as zeros; their bytes are missing in the file.
+      if (item.value.filtered || info_.length == 0) continue;
+      const auto expected = static_cast<std::uint64_t>(info_.length) *
+                            static_cast<std::uint64_t>(shape->frame_bytes());
+      if (item.value.stored_bytes != expected) {
+        return data_loss(fmt::format("{}: camera {}: expected {} bytes of pictures, found {}",
+                                     reader->name(), item.key, expected, item.value.stored_bytes));
+      }
+    }
+    return ok_status();
   }
 
  private:
@@ -327,6 +371,11 @@ class EvaHdf5Source final : public EpisodeSource {
   const Findings& findings() const override { return contents_->findings; }
 
   Result<std::unique_ptr<Episode>> open(std::int64_t i) const override {
+    ROPEWALK_ASSIGN_OR_RETURN(auto episode, open_file(i));
+    return std::unique_ptr<Episode>(std::move(episode));
+  }
+
+  Result<std::unique_ptr<EvaHdf5Episode>> open_file(std::int64_t i) const {
     if (i < 0 || i >= size()) {
       return out_of_range(fmt::format("{}: episode {} of {}", name_, i, size()));
     }
@@ -349,11 +398,9 @@ class EvaHdf5Source final : public EpisodeSource {
   const Hdf5ReaderOptions options_;
 };
 
-}  // namespace
-
-Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path& root,
-                                                     const Limits& limits,
-                                                     const Hdf5ReaderOptions& reader) {
+Result<std::unique_ptr<EvaHdf5Source>> open_root(const std::filesystem::path& root,
+                                                 const Limits& limits,
+                                                 const Hdf5ReaderOptions& reader) {
   ROPEWALK_RETURN_IF_ERROR(reader.validate());
   ROPEWALK_ASSIGN_OR_RETURN(SideFileContents contents, read_side_files(root, limits));
   if (contents.dataset_format != "hdf5" && contents.codebase_version != "hdf5") {
@@ -361,8 +408,25 @@ Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path
         "{}: meta/info.json says codebase_version '{}', dataset_format '{}'; expected hdf5",
         root.string(), contents.codebase_version, contents.dataset_format));
   }
-  return std::unique_ptr<EpisodeSource>(
-      std::make_unique<EvaHdf5Source>(root, std::move(contents), limits, reader));
+  return std::make_unique<EvaHdf5Source>(root, std::move(contents), limits, reader);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path& root,
+                                                     const Limits& limits,
+                                                     const Hdf5ReaderOptions& reader) {
+  ROPEWALK_ASSIGN_OR_RETURN(auto source, open_root(root, limits, reader));
+  return std::unique_ptr<EpisodeSource>(std::move(source));
+}
+
+Status prove_eva_hdf5(const std::filesystem::path& root, const RunContext& context) {
+  ROPEWALK_ASSIGN_OR_RETURN(const auto source, open_root(root, {}, {}));
+  return parallel_for(context.pool, source->size(), [&](std::int64_t i) -> Status {
+    ROPEWALK_RETURN_IF_ERROR(context.check_stop());
+    ROPEWALK_ASSIGN_OR_RETURN(const auto episode, source->open_file(i));
+    return episode->prove();
+  });
 }
 
 }  // namespace ropewalk
