@@ -26,7 +26,7 @@ constexpr Colour kTrashed{150, 155, 160};
 
 constexpr int kWidth = 1440;
 constexpr int kMargin = 24;
-constexpr int kLabel = 190;  // of the column with names
+constexpr int kLabel = 266;  // of the column with names
 constexpr int kRightLabel = 12;
 constexpr int kLaneHeight = 20;
 constexpr int kPlotHeight = 64;
@@ -155,7 +155,7 @@ void draw_lane(Canvas& canvas, int x, int y, const QualityEntry& issue, bool is_
     canvas.fill(from, y + 3, std::max(3, to - from), 12, colour);
   }
   if (!issue.stream.empty()) {
-    canvas.text(left + 4, y + 6, cut(short_name(issue.stream), content_width()), kInk, 1);
+    canvas.text(left + 4, y + 6, cut(short_name(issue.stream), content_width()), kCard, 1);
   }
 }
 
