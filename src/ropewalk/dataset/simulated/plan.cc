@@ -164,7 +164,7 @@ bool Plan::camera_has(int camera, SimulatedFault fault) const {
 
 std::int64_t Plan::shown_frame(int camera, std::int64_t frame, int fps) const {
   if (camera_has(camera, SimulatedFault::frozen_camera)) return 0;
-  if (camera_has(camera, SimulatedFault::late_images)) {
+  if (camera_has(camera, SimulatedFault::late_images) && frame >= fault_begin) {
     return std::max<std::int64_t>(0, frame - kLateFrames);
   }
   if (camera_has(camera, SimulatedFault::slow_camera) && frame >= fault_begin) {

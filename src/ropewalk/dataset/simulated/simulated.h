@@ -19,7 +19,7 @@ namespace ropewalk {
 enum class SimulatedFault : std::uint8_t {
   camera_loss,      ///< one camera delivers nothing in this episode
   frozen_camera,    ///< one camera shows its first picture for ever
-  late_images,      ///< one camera lags five frames; the row tells the skew
+  late_images,      ///< after a third one camera lags five frames; the row tells the skew
   short_episode,    ///< a quarter of a second, or fewer frames than the dataset asks for
   non_finite,       ///< NaN in the joint state
   missing_column,   ///< the table lacks the end-effector state
