@@ -47,11 +47,6 @@ Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path
                                                      const Limits& limits = {},
                                                      const Hdf5ReaderOptions& reader = {});
 
-/// Proves an export by its structure: opens every file, and finds every column with one value per
-/// row and every camera with one picture per row. Pixels are not read. Errors: data_loss naming
-/// file, item, expected and found; cancelled.
-Status prove_eva_hdf5(const std::filesystem::path& root, const RunContext& context);
-
 /// Returns the path of an episode's file relative to the root.
 std::string eva_hdf5_path(std::int64_t episode_index);
 

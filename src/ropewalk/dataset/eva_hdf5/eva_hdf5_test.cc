@@ -495,23 +495,42 @@ TEST(EvaHdf5, NamesWhatDoesNotFit) {
             StatusCode::unimplemented);
 }
 
-TEST(EvaHdf5, ProvesStructure) {
-  ThreadPool pool(2);
-  RunContext context;
-  context.pool = &pool;
+TEST(EvaHdf5, OpeningProvesThatEveryRowHasItsValuesAndPictures) {
   const TempDir dir("eva");
-  ASSERT_TRUE(export_to(dir.path(), FormulaSource(3)).ok());
-  Status status = prove_eva_hdf5(dir.path(), context);
-  EXPECT_TRUE(status.ok()) << status.to_string();
-  // The same rows over files of other lengths.
-  ASSERT_TRUE(export_to(dir / "short", FormulaSource(2, {.length = 39})).ok());
-  const char* file = "data/chunk-000/episode_000001.hdf5";
-  std::filesystem::copy_file(dir / "short" / file, dir / file,
-                             std::filesystem::copy_options::overwrite_existing);
-  status = prove_eva_hdf5(dir.path(), context);
-  EXPECT_EQ(status.code(), StatusCode::data_loss);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("episode_000001.hdf5: metadata: length: expected 40, found 39"));
+  ASSERT_TRUE(export_to(dir.path(), FormulaSource(1)).ok());
+  const auto path = dir / "data/chunk-000/episode_000000.hdf5";
+  const std::vector<std::int64_t> shape{6, 8, 3};
+  const auto rewrite = [&](std::int64_t rows, std::int64_t pictures) {
+    std::filesystem::remove(path);
+    auto writer = Hdf5Writer::create(path);
+    ASSERT_TRUE(writer.ok());
+    eva_hdf5::ItemWriter columns(*writer, "columns");
+    ASSERT_TRUE(columns.begin().ok());
+    const DenseColumn index{DType::int64, {rows}, Bytes(static_cast<std::size_t>(8 * rows)), {}};
+    ASSERT_TRUE(columns.add_column("index", index).ok());
+    eva_hdf5::ItemWriter images(*writer, "images");
+    ASSERT_TRUE(images.begin().ok());
+    {
+      const auto frames = images.add_frames("video.front", shape, pictures, DType::uint8, {});
+      ASSERT_TRUE(frames.ok());
+      for (std::int64_t i = 0; i < pictures; ++i) {
+        ASSERT_TRUE((*frames)->write(i, picture("video.front", kTop, 0, i)).ok());
+      }
+    }
+    ASSERT_TRUE(eva_hdf5::ItemWriter(*writer, "metadata").begin().ok());
+    const auto closed = writer->close();
+    ASSERT_TRUE(closed.ok() && seal(*closed).ok());
+  };
+  const auto source = open_eva_hdf5(dir.path());
+  ASSERT_TRUE(source.ok());
+  rewrite(40, 40);
+  EXPECT_TRUE((*source)->open(0).ok());
+  rewrite(40, 39);
+  EXPECT_THAT(std::string((*source)->open(0).status().message()),
+              HasSubstr("camera video.front: expected 40 frames, one per row, found 39"));
+  rewrite(41, 40);
+  EXPECT_THAT(std::string((*source)->open(0).status().message()),
+              HasSubstr("column index: expected 40 rows, found shape [41]"));
 }
 
 TEST(EvaHdf5, ReadsNamedColumnsAlone) {

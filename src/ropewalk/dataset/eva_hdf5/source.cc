@@ -7,7 +7,6 @@
 #include <arrow/api.h>
 #include <fmt/format.h>
 
-#include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/base/io/local_fs.h"
 #include "ropewalk/dataset/eva_hdf5/eva_hdf5.h"
 #include "ropewalk/dataset/eva_hdf5/items_internal.h"
@@ -171,8 +170,9 @@ class EvaHdf5Episode final : public Episode {
     ROPEWALK_ASSIGN_OR_RETURN(episode->columns_, eva_hdf5::read_items(*reader, "columns"));
     ROPEWALK_ASSIGN_OR_RETURN(episode->images_, eva_hdf5::read_items(*reader, "images"));
     ROPEWALK_RETURN_IF_ERROR(episode->check_metadata(*reader));
+    ROPEWALK_RETURN_IF_ERROR(episode->check_shapes(*reader));
     pool->give_back(std::move(reader));
-    return episode;
+    return std::unique_ptr<Episode>(std::move(episode));
   }
 
   EvaHdf5Episode(std::shared_ptr<const SideFileContents> contents, std::int64_t index,
@@ -252,34 +252,6 @@ class EvaHdf5Episode final : public Episode {
     return std::ranges::find(images_, camera, &Item::key) != images_.end();
   }
 
-  /// Compares the shapes of all items with the number of rows.
-  Status prove() const {
-    ROPEWALK_ASSIGN_OR_RETURN(const auto reader, pool_->take());
-    for (const Item& item : columns_) {
-      if (item.kind != ItemKind::array) continue;  // text: its length is inside
-      if (item.value.shape.empty() || item.value.shape[0] != info_.length) {
-        return data_loss(fmt::format("{}: column {}: expected {} rows, found shape [{}]",
-                                     reader->name(), item.key, info_.length,
-                                     fmt::join(item.value.shape, ", ")));
-      }
-    }
-    for (const Item& item : images_) {
-      const auto shape = frame_shape(item);
-      if (!shape.ok()) {
-        return shape.status().with_context(fmt::format("{}: camera {}", reader->name(), item.key));
-      }
-      // Chunks that were never written read as zeros; their bytes are missing in the file.
-      if (item.value.filtered || info_.length == 0) continue;
-      const auto expected = static_cast<std::uint64_t>(info_.length) *
-                            static_cast<std::uint64_t>(shape->frame_bytes());
-      if (item.value.stored_bytes != expected) {
-        return data_loss(fmt::format("{}: camera {}: expected {} bytes of pictures, found {}",
-                                     reader->name(), item.key, expected, item.value.stored_bytes));
-      }
-    }
-    return ok_status();
-  }
-
  private:
   Result<std::shared_ptr<arrow::Array>> read_column(const Hdf5Reader& reader, const Item& item,
                                                     const Feature& feature) const {
@@ -307,6 +279,33 @@ class EvaHdf5Episode final : public Episode {
       if (value.as_int64() != expected) {
         return data_loss(fmt::format("{}: metadata: {}: expected {}, found {}", reader.name(), key,
                                      expected, value.dump()));
+      }
+    }
+    return ok_status();
+  }
+
+  /// Compares the shapes of all items with the number of rows.
+  Status check_shapes(const Hdf5Reader& reader) const {
+    for (const Item& item : columns_) {
+      if (item.kind != ItemKind::array) continue;  // text: its length is inside
+      if (item.value.shape.empty() || item.value.shape[0] != info_.length) {
+        return data_loss(fmt::format("{}: column {}: expected {} rows, found shape [{}]",
+                                     reader.name(), item.key, info_.length,
+                                     fmt::join(item.value.shape, ", ")));
+      }
+    }
+    for (const Item& item : images_) {
+      const auto shape = frame_shape(item);
+      if (!shape.ok()) {
+        return shape.status().with_context(fmt::format("{}: camera {}", reader.name(), item.key));
+      }
+      // Chunks that were never written read as zeros; their bytes are missing in the file.
+      if (item.value.filtered || info_.length == 0) continue;
+      const auto expected = static_cast<std::uint64_t>(info_.length) *
+                            static_cast<std::uint64_t>(shape->frame_bytes());
+      if (item.value.stored_bytes != expected) {
+        return data_loss(fmt::format("{}: camera {}: expected {} bytes of pictures, found {}",
+                                     reader.name(), item.key, expected, item.value.stored_bytes));
       }
     }
     return ok_status();
@@ -371,11 +370,6 @@ class EvaHdf5Source final : public EpisodeSource {
   const Findings& findings() const override { return contents_->findings; }
 
   Result<std::unique_ptr<Episode>> open(std::int64_t i) const override {
-    ROPEWALK_ASSIGN_OR_RETURN(auto episode, open_file(i));
-    return std::unique_ptr<Episode>(std::move(episode));
-  }
-
-  Result<std::unique_ptr<EvaHdf5Episode>> open_file(std::int64_t i) const {
     if (i < 0 || i >= size()) {
       return out_of_range(fmt::format("{}: episode {} of {}", name_, i, size()));
     }
@@ -398,9 +392,11 @@ class EvaHdf5Source final : public EpisodeSource {
   const Hdf5ReaderOptions options_;
 };
 
-Result<std::unique_ptr<EvaHdf5Source>> open_root(const std::filesystem::path& root,
-                                                 const Limits& limits,
-                                                 const Hdf5ReaderOptions& reader) {
+}  // namespace
+
+Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path& root,
+                                                     const Limits& limits,
+                                                     const Hdf5ReaderOptions& reader) {
   ROPEWALK_RETURN_IF_ERROR(reader.validate());
   ROPEWALK_ASSIGN_OR_RETURN(SideFileContents contents, read_side_files(root, limits));
   if (contents.dataset_format != "hdf5" && contents.codebase_version != "hdf5") {
@@ -408,25 +404,8 @@ Result<std::unique_ptr<EvaHdf5Source>> open_root(const std::filesystem::path& ro
         "{}: meta/info.json says codebase_version '{}', dataset_format '{}'; expected hdf5",
         root.string(), contents.codebase_version, contents.dataset_format));
   }
-  return std::make_unique<EvaHdf5Source>(root, std::move(contents), limits, reader);
-}
-
-}  // namespace
-
-Result<std::unique_ptr<EpisodeSource>> open_eva_hdf5(const std::filesystem::path& root,
-                                                     const Limits& limits,
-                                                     const Hdf5ReaderOptions& reader) {
-  ROPEWALK_ASSIGN_OR_RETURN(auto source, open_root(root, limits, reader));
-  return std::unique_ptr<EpisodeSource>(std::move(source));
-}
-
-Status prove_eva_hdf5(const std::filesystem::path& root, const RunContext& context) {
-  ROPEWALK_ASSIGN_OR_RETURN(const auto source, open_root(root, {}, {}));
-  return parallel_for(context.pool, source->size(), [&](std::int64_t i) -> Status {
-    ROPEWALK_RETURN_IF_ERROR(context.check_stop());
-    ROPEWALK_ASSIGN_OR_RETURN(const auto episode, source->open_file(i));
-    return episode->prove();
-  });
+  return std::unique_ptr<EpisodeSource>(
+      std::make_unique<EvaHdf5Source>(root, std::move(contents), limits, reader));
 }
 
 }  // namespace ropewalk
