@@ -95,8 +95,7 @@ class TestSource final : public EpisodeSource {
     const char* names[] = {"side", "front", "wrist"};
     for (std::size_t c = 0; c < 3; ++c) {
       if ((c == 2 && !shape_.has_inline) || (c == 0 && !shape_.has_side)) continue;
-      out->cameras[names[c]] = {c == 2 ? kSmall : shape_.frame,
-                                [c, i](std::int64_t ordinal, MutableByteSpan to) {
+      out->cameras[names[c]] = {shape_.frame, [c, i](std::int64_t ordinal, MutableByteSpan to) {
                                   for (std::size_t k = 0; k < to.size(); ++k) {
                                     to[k] = pixel(c, i, ordinal, k);
                                   }
@@ -304,7 +303,7 @@ TEST(EvaMcap, WritesTheLayout) {
   EXPECT_EQ(body->find("columns")->find("language")->find("dtype")->as_string(), "<U7");
   EXPECT_EQ(body->find("columns")->find("wrist"), nullptr);
   const auto wrist = msgpack::as_ndarray(*body->find("images")->find("wrist"));
-  EXPECT_THAT((*wrist)->shape, ElementsAre(20, 6, 8, 3));
+  EXPECT_THAT((*wrist)->shape, ElementsAre(20, 320, 280, 3));
   const auto row = msgpack::to_json(*body->find("metadata"));
   ASSERT_TRUE(row.ok());
   EXPECT_EQ(row->dump(),

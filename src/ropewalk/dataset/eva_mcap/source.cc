@@ -7,6 +7,7 @@
 
 #include "ropewalk/base/io/file.h"
 #include "ropewalk/base/io/local_fs.h"
+#include "ropewalk/dataset/eva_mcap/body_reader_internal.h"
 #include "ropewalk/dataset/eva_mcap/eva_mcap.h"
 #include "ropewalk/episode/dense_column.h"
 #include "ropewalk/episode/side_files.h"
@@ -17,21 +18,13 @@
 namespace ropewalk {
 namespace {
 
+using eva_mcap::EpisodeBody;
+using eva_mcap::InlineArray;
+
 constexpr std::string_view kImagePrefix = "episode/image/";
 
 /// Decoded chunks that one reader of frames keeps.
 constexpr std::uint64_t kCacheBytes = 4ULL << 20;
-
-/// The body of the `episode` message. Lifetime: values are views into the loader's chunk.
-struct Body {
-  mcap::MessageLoader loader;
-  msgpack::Value value;
-
-  const msgpack::Value* in(std::string_view part, std::string_view key) const {
-    const msgpack::Value* map = value.find(part);
-    return map == nullptr ? nullptr : map->find(key);
-  }
-};
 
 Result<FrameShape> shape_of(std::span<const std::int64_t> extents, DType dtype,
                             const Limits& limits) {
@@ -174,22 +167,32 @@ class MessageFrames final : public Frames {
   msgpack::NdArray array_;
 };
 
-/// Inline pictures: slices of one array in the `episode` message.
+/// Inline pictures: slices of one array of the `episode` message, in memory or in the file.
 class InlineFrames final : public Frames {
  public:
-  InlineFrames(Body body, msgpack::NdArray array, FrameShape stored, FrameShape shape,
-               FrameRange range, FrameForm form)
-      : Frames(stored, shape, range, form), body_(std::move(body)), array_(std::move(array)) {}
+  InlineFrames(std::shared_ptr<const Source> source, std::shared_ptr<const EpisodeBody> body,
+               InlineArray array, FrameShape stored, FrameShape shape, FrameRange range,
+               FrameForm form)
+      : Frames(stored, shape, range, form),
+        source_(std::move(source)),
+        body_(std::move(body)),
+        array_(std::move(array)) {}
 
  protected:
   Result<ByteSpan> fetch(std::int64_t ordinal) override {
     const std::size_t bytes = stored_.frame_bytes();
-    return array_.data.subspan(static_cast<std::size_t>(ordinal) * bytes, bytes);
+    const std::size_t offset = static_cast<std::size_t>(ordinal) * bytes;
+    if (!array_.data.empty()) return array_.data.subspan(offset, bytes);
+    pixels_.resize(bytes);
+    ROPEWALK_RETURN_IF_ERROR(source_->read_at(array_.file_offset + offset, pixels_));
+    return ByteSpan(pixels_);
   }
 
  private:
-  Body body_;
-  msgpack::NdArray array_;
+  std::shared_ptr<const Source> source_;
+  std::shared_ptr<const EpisodeBody> body_;  // array_ may be a view into it
+  InlineArray array_;
+  Bytes pixels_;
 };
 
 class EvaMcapEpisode final : public Episode {
@@ -201,8 +204,8 @@ class EvaMcapEpisode final : public Episode {
     mcap::ReaderOptions options;
     options.limits = limits;
     options.cache_bytes = kCacheBytes;
-    ROPEWALK_ASSIGN_OR_RETURN(mcap::Reader reader, mcap::Reader::open(std::move(source), options));
-    auto episode = std::make_unique<EvaMcapEpisode>(std::move(reader), path.string(),
+    ROPEWALK_ASSIGN_OR_RETURN(mcap::Reader reader, mcap::Reader::open(source, options));
+    auto episode = std::make_unique<EvaMcapEpisode>(std::move(source), std::move(reader),
                                                     std::move(contents), index, limits);
     if (Status status = episode->prepare(); !status.ok()) {
       return status.with_context(path.string());
@@ -210,11 +213,12 @@ class EvaMcapEpisode final : public Episode {
     return std::unique_ptr<Episode>(std::move(episode));
   }
 
-  EvaMcapEpisode(mcap::Reader reader, std::string name,
+  EvaMcapEpisode(std::shared_ptr<const Source> source, mcap::Reader reader,
                  std::shared_ptr<const SideFileContents> contents, std::int64_t index,
                  const Limits& limits)
-      : reader_(std::move(reader)),
-        name_(std::move(name)),
+      : source_(std::move(source)),
+        reader_(std::move(reader)),
+        name_(source_->name()),
         contents_(std::move(contents)),
         info_(contents_->episodes[static_cast<std::size_t>(index)]),
         limits_(limits) {}
@@ -227,11 +231,10 @@ class EvaMcapEpisode final : public Episode {
       return out_of_range(fmt::format("episode {}: rows [{}, {}) of {}", info_.index, range.begin,
                                       range.end, info_.length));
     }
-    ROPEWALK_ASSIGN_OR_RETURN_CTX(const Body body, load_body(), name_);
     arrow::FieldVector fields;
     arrow::ArrayVector arrays;
     for (const Feature* feature : contents_->schema.of_kind(FeatureKind::column)) {
-      const msgpack::Value* value = body.in("columns", feature->name);
+      const msgpack::Value* value = body_->find("columns", feature->name);
       if (value == nullptr) continue;
       ROPEWALK_ASSIGN_OR_RETURN_CTX(const auto array, read_column(*value, *feature),
                                     fmt::format("{}: column {}", name_, feature->name));
@@ -282,9 +285,9 @@ class EvaMcapEpisode final : public Episode {
                                    episodes.size(),
                                    problems.empty() ? "" : "; " + mcap::to_line(problems.front())));
     }
-    episode_ref_ = episodes.front();
-    ROPEWALK_ASSIGN_OR_RETURN(const Body body, load_body());
-    ROPEWALK_RETURN_IF_ERROR(check_metadata(body));
+    ROPEWALK_ASSIGN_OR_RETURN(body_,
+                              EpisodeBody::read(reader_, *source_, episodes.front(), limits_));
+    ROPEWALK_RETURN_IF_ERROR(check_metadata());
     for (const auto& [id, channel] : reader_.channels()) {
       if (!channel.topic.starts_with(kImagePrefix)) continue;
       const std::string camera = channel.topic.substr(kImagePrefix.size());
@@ -295,9 +298,8 @@ class EvaMcapEpisode final : public Episode {
       }
       cameras_.insert_or_assign(camera, std::make_shared<const Refs>(std::move(refs)));
     }
-    if (const msgpack::Value* images = body.value.find("images");
-        images != nullptr && images->as_map() != nullptr) {
-      for (const auto& [key, value] : *images->as_map()) {
+    if (const msgpack::Value::Map* images = body_->map("images"); images != nullptr) {
+      for (const auto& [key, value] : *images) {
         if (const auto camera = key.as_text()) cameras_.try_emplace(std::string(*camera), nullptr);
       }
     }
@@ -310,20 +312,12 @@ class EvaMcapEpisode final : public Episode {
     return ok_status();
   }
 
-  Result<Body> load_body() const {
-    Body body{.loader = reader_.loader(), .value = {}};
-    ROPEWALK_ASSIGN_OR_RETURN(const mcap::MessageView message, body.loader.load(episode_ref_));
-    ROPEWALK_ASSIGN_OR_RETURN_CTX(body.value, msgpack::decode(message.data, limits_),
-                                  "message 'episode'");
-    return body;
-  }
-
   // The row inside the file must be about this episode.
-  Status check_metadata(const Body& body) const {
+  Status check_metadata() const {
     for (const auto& [key, expected] :
          {std::pair<std::string_view, std::int64_t>{"episode_index", info_.index},
           std::pair<std::string_view, std::int64_t>{"length", info_.length}}) {
-      const msgpack::Value* value = body.in("metadata", key);
+      const msgpack::Value* value = body_->find("metadata", key);
       if (value == nullptr) continue;
       const msgpack::Value* plain = msgpack::as_scalar(*value);
       const auto found = (plain == nullptr ? value : plain)->as_int64();
@@ -372,26 +366,25 @@ class EvaMcapEpisode final : public Episode {
       return std::unique_ptr<FrameReader>(std::make_unique<MessageFrames>(
           std::move(loader), camera, limits_, stored, shape, range, form));
     }
-    ROPEWALK_ASSIGN_OR_RETURN(Body body, load_body());
-    const msgpack::Value* value = body.in("images", name);
-    if (value == nullptr) return data_loss("the inline pictures are gone");
-    ROPEWALK_ASSIGN_OR_RETURN(auto array, msgpack::as_ndarray(*value, limits_));
-    if (!array.has_value() || array->shape.empty() || array->shape[0] != info_.length) {
-      return data_loss(fmt::format("an array of {} pictures expected", info_.length));
+    ROPEWALK_ASSIGN_OR_RETURN(InlineArray array, body_->inline_array(name, limits_));
+    if (array.shape.empty() || array.shape[0] != info_.length) {
+      return data_loss(fmt::format("an array of {} pictures expected, shape [{}] found",
+                                   info_.length, fmt::join(array.shape, ", ")));
     }
     ROPEWALK_ASSIGN_OR_RETURN(const FrameShape stored,
-                              shape_of(std::span(array->shape).subspan(1), array->dtype, limits_));
+                              shape_of(std::span(array.shape).subspan(1), array.dtype, limits_));
     ROPEWALK_ASSIGN_OR_RETURN(const FrameShape shape, shape_in(form, stored));
     return std::unique_ptr<FrameReader>(std::make_unique<InlineFrames>(
-        std::move(body), std::move(*array), stored, shape, range, form));
+        source_, body_, std::move(array), stored, shape, range, form));
   }
 
+  const std::shared_ptr<const Source> source_;
   const mcap::Reader reader_;
   const std::string name_;
   const std::shared_ptr<const SideFileContents> contents_;
   const EpisodeInfo& info_;  ///< in contents_
   const Limits limits_;
-  mcap::MessageRef episode_ref_;
+  std::shared_ptr<const EpisodeBody> body_;
   std::map<std::string, Camera, std::less<>> cameras_;
 };
 

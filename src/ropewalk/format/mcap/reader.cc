@@ -167,6 +167,75 @@ Result<MessageView> MessageLoader::load(const MessageRef& ref) {
   return out;
 }
 
+Result<std::optional<StoredData>> Reader::stored_data(const MessageRef& ref) const {
+  constexpr std::uint64_t kPart = 1ULL << 20;
+  if (ref.segment >= map_->segments.size()) {
+    return out_of_range(fmt::format("{}: segment {} of {}", map_->source->name(), ref.segment,
+                                    map_->segments.size()));
+  }
+  const Segment& segment = map_->segments[ref.segment];
+  const std::string context = fmt::format("{}: byte {}", map_->source->name(), segment.offset);
+  SourceWindow window(*map_->source);
+  std::uint64_t begin = segment.offset;  // of the records
+  std::uint64_t size = segment.end - segment.offset;
+  if (segment.is_chunk) {
+    if (segment.cut) return data_loss(context + ": the chunk is cut by the end of the file");
+    const std::uint64_t prefix =
+        std::min(size, kRecordHeadBytes + 64 + segment.index.compression.size());
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(const ByteSpan bytes, window.view(begin, prefix), context);
+    std::uint64_t content_size = 0;
+    if (bytes.size() >= kRecordHeadBytes) {
+      std::memcpy(&content_size, bytes.data() + 1, sizeof content_size);
+    }
+    if (bytes.size() < kRecordHeadBytes || bytes[0] != static_cast<std::uint8_t>(Opcode::chunk) ||
+        content_size != size - kRecordHeadBytes) {
+      return data_loss(context + ": no chunk of the length that its index gives stands here");
+    }
+    std::size_t records_offset = 0;
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(
+        const ChunkHead head, parse_chunk_head(bytes.subspan(kRecordHeadBytes), &records_offset),
+        context);
+    if (!head.compression.empty()) return std::optional<StoredData>();
+    if (head.records_size > content_size - records_offset ||
+        head.records_size != head.uncompressed_size) {
+      return data_loss(fmt::format("{}: {} bytes of records stated, {} stored", context,
+                                   head.uncompressed_size, content_size - records_offset));
+    }
+    begin += kRecordHeadBytes + records_offset;
+    size = head.records_size;
+    std::uint32_t crc = 0;
+    for (std::uint64_t at = 0; head.uncompressed_crc != 0 && at < size; at += kPart) {
+      ROPEWALK_ASSIGN_OR_RETURN_CTX(const ByteSpan part,
+                                    window.view(begin + at, std::min(kPart, size - at)), context);
+      crc = crc32(crc, part);
+    }
+    if (head.uncompressed_crc != crc) {
+      return data_loss(fmt::format("{}: chunk: CRC {:#010x} stored, {:#010x} computed", context,
+                                   head.uncompressed_crc, crc));
+    }
+  }
+  const std::uint64_t head_bytes = kRecordHeadBytes + kMessageHeadBytes;
+  const auto lies = [&] {
+    return data_loss(
+        fmt::format("{}: no message of channel {} at time {} stands at byte {} of the chunk",
+                    context, ref.channel_id, ref.log_time, ref.offset));
+  };
+  if (size < head_bytes || ref.offset > size - head_bytes) return lies();
+  ROPEWALK_ASSIGN_OR_RETURN_CTX(const ByteSpan bytes, window.view(begin + ref.offset, head_bytes),
+                                context);
+  std::uint64_t content_size = 0;
+  std::memcpy(&content_size, bytes.data() + 1, sizeof content_size);
+  if (bytes[0] != static_cast<std::uint8_t>(Opcode::message) || content_size < kMessageHeadBytes ||
+      content_size > size - ref.offset - kRecordHeadBytes) {
+    return lies();
+  }
+  ROPEWALK_ASSIGN_OR_RETURN_CTX(const Message message,
+                                parse_message(bytes.subspan(kRecordHeadBytes)), context);
+  if (message.channel_id != ref.channel_id || message.log_time != ref.log_time) return lies();
+  return std::optional<StoredData>(StoredData{.offset = begin + ref.offset + head_bytes,
+                                              .size = content_size - kMessageHeadBytes});
+}
+
 // --- metadata, attachments
 
 Result<Metadata> Reader::read_metadata(const MetadataIndex& index) const {

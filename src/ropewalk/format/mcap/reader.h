@@ -59,6 +59,12 @@ struct MessageRef {
   std::uint16_t channel_id = 0;
 };
 
+/// The data of a message as it lies in the file.
+struct StoredData {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
 struct FileMap;  // what is known of a file; shared by its readers
 
 /// Not thread-safe; readers of one file may run beside each other. Limits: memory is about
@@ -129,6 +135,10 @@ class Reader {
   /// Limits: memory of 24 bytes per message.
   Result<std::vector<MessageRef>> locate(std::string_view topic) const;
   MessageLoader loader() const;
+  /// Finds the data of a message in the file, so that a large one can be read in parts; nullopt
+  /// when its chunk is compressed. Checks the CRC of the chunk, in bounded memory. Errors:
+  /// data_loss naming the chunk when it is damaged or when the index lies about it.
+  Result<std::optional<StoredData>> stored_data(const MessageRef& ref) const;
 
   Result<Metadata> read_metadata(const MetadataIndex& index) const;
   /// Hands the data to `take` in parts and checks the CRC at the end.

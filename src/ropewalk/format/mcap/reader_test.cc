@@ -412,6 +412,32 @@ TEST(McapReader, LocatedMessagesLoadOneByOne) {
   }
 }
 
+TEST(McapReader, StoredDataIsWhereTheMessageLies) {
+  const auto messages = by_time(random_times(100, 10'000));
+  for (const Compression codec : {Compression::none, Compression::zstd}) {
+    Bytes file = write_messages({.chunk_bytes = 3000, .compression = codec}, messages);
+    const auto reader = Reader::open(std::make_unique<PlainSource>(file));
+    const auto refs = *reader->locate("t1");
+    MessageLoader loader = reader->loader();
+    for (const MessageRef& ref : refs) {
+      const auto stored = reader->stored_data(ref);
+      ASSERT_TRUE(stored.ok()) << stored.status().to_string();
+      ASSERT_EQ(stored->has_value(), codec == Compression::none);
+      if (!stored->has_value()) continue;
+      const auto message = loader.load(ref);
+      EXPECT_EQ(as_text(ByteSpan(file).subspan((*stored)->offset, (*stored)->size)),
+                as_text(message->data));
+    }
+    if (codec == Compression::zstd) continue;
+    MessageRef other = refs[0];
+    other.log_time += 1;
+    EXPECT_EQ(reader->stored_data(other).status().code(), StatusCode::data_loss);
+    file[find_record(file, Opcode::chunk) + 100] ^= 1;
+    const auto damaged = Reader::open(memory_source(file));
+    EXPECT_EQ(damaged->stored_data(refs[0]).status().code(), StatusCode::data_loss);
+  }
+}
+
 TEST(McapReader, LoaderRefusesAMessageThatIsNotWhereTheIndexSays) {
   const auto messages = random_times(100, 1000);
   Bytes file = write_messages({.chunk_bytes = 1 << 20}, messages);
