@@ -124,8 +124,7 @@ struct VideoDecoder::Impl {
 
   /// Whether decoding on reaches `ordinal` no later than a seek would.
   bool can_go_on(std::int64_t ordinal) const {
-    return started && !draining && ordinal > last_frame &&
-           index->seek_point(ordinal).position <= next_packet;
+    return started && ordinal > last_frame && index->seek_point(ordinal).position <= next_packet;
   }
 
   Status send_next(std::int64_t wanted) {

@@ -117,6 +117,32 @@ TEST_F(Decoder, FillsARangeLikeSingleReads) {
   }
 }
 
+/// Counts the bytes that are read.
+class CountingSource : public Source {
+ public:
+  explicit CountingSource(Bytes bytes) : inner_(memory_source(std::move(bytes))) {}
+  std::uint64_t size() const override { return inner_->size(); }
+  const std::string& name() const override { return inner_->name(); }
+  Status read_at(std::uint64_t offset, MutableByteSpan out) const override {
+    bytes_read += out.size();
+    return inner_->read_at(offset, out);
+  }
+  mutable std::uint64_t bytes_read = 0;
+
+ private:
+  std::unique_ptr<Source> inner_;
+};
+
+TEST_F(Decoder, ReadsEachPacketOnceWhenReadingForward) {
+  const auto source = std::make_shared<CountingSource>(fixture({.bframes = 3}));
+  const auto index = std::make_shared<const Mp4Index>(*probe_mp4(*source));
+  auto decoder = VideoDecoder::open(index, source);
+  ASSERT_TRUE(decoder.ok());
+  source->bytes_read = 0;
+  for (int i = 0; i < 30; ++i) ASSERT_EQ(number_of(**decoder, i), i);
+  EXPECT_EQ(source->bytes_read, index->payload_bytes);
+}
+
 TEST_F(Decoder, RefusesRangesAndMemoryThatDoNotFit) {
   const Clip clip = open(fixture({}));
   const auto decoder = clip.decoder();

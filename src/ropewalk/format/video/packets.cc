@@ -108,12 +108,27 @@ Result<std::string> packet_sha256(const Mp4Index& index, const Source& source, P
 Result<std::string> copy_packets(const Mp4Index& index, const Source& source, PacketRange range,
                                  Mp4Writer& writer, std::size_t buffer_bytes) {
   ROPEWALK_RETURN_IF_ERROR(check_range(index, range));
-  video_internal::PacketFetcher fetcher(buffer_bytes);
+  if (buffer_bytes == 0) return invalid_argument("copy_packets: a buffer of 0 bytes");
+  // Packets that touch are copied as one run, in pieces that stay in the processor's cache.
+  const auto buffer = std::make_unique_for_overwrite<std::uint8_t[]>(buffer_bytes);
   Sha256 hash;
-  for (std::size_t i = range.begin; i < range.end; ++i) {
-    ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan data, fetcher.fetch(index, source, i, range.end));
-    hash.update(data);
-    ROPEWALK_RETURN_IF_ERROR(writer.append(data));
+  for (std::size_t i = range.begin; i < range.end;) {
+    std::uint64_t offset = index.packets[i].offset;
+    std::uint64_t end = offset;
+    const std::size_t first = i;
+    for (; i < range.end && index.packets[i].offset == end; ++i) end += index.packets[i].size;
+    if (end > source.size()) {
+      return data_loss(fmt::format("{}: packets {} to {} end at byte {}, the file has {} bytes",
+                                   index.name, first, i - 1, end, source.size()));
+    }
+    while (offset < end) {
+      const MutableByteSpan piece(buffer.get(), static_cast<std::size_t>(std::min<std::uint64_t>(
+                                                    buffer_bytes, end - offset)));
+      ROPEWALK_RETURN_IF_ERROR(source.read_at(offset, piece));
+      hash.update(piece);
+      ROPEWALK_RETURN_IF_ERROR(writer.append(piece));
+      offset += piece.size();
+    }
   }
   return hash.finish_hex();
 }
