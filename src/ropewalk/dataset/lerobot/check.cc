@@ -448,6 +448,21 @@ Result<Findings> validate_for_export(const LerobotSource& source,
                                   .feature = column,
                                   .decision = "add the column, or leave the episode out"});
       }
+      if (file.ok()) {
+        for (const Feature* feature : impl.info.schema.of_kind(FeatureKind::column)) {
+          const std::string& column = impl.info.physical_name(feature->name);
+          const auto field = (*file)->reader->schema()->GetFieldByName(column);
+          if (field == nullptr || field->type()->id() != arrow::Type::FIXED_SIZE_LIST) continue;
+          const auto width =
+              static_cast<const arrow::FixedSizeListType&>(*field->type()).list_size();
+          if (feature->shape.size() != 1 || width == feature->shape[0]) continue;
+          refuse("value_invalid", {.file = path,
+                                   .feature = column,
+                                   .declared = fmt::format("{} values a row", feature->shape[0]),
+                                   .found = fmt::format("{}", width),
+                                   .decision = "leave the episode out"});
+        }
+      }
       if (file.ok() && rows == length && rows > 0 && (*file)->reader->has_column("task_index") &&
           !impl.tasks.entries().empty()) {
         lerobot::ReadNotes notes;

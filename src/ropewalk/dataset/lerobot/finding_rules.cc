@@ -33,6 +33,7 @@ constexpr FindingRule kRules[] = {
     {"feature_shape_invalid", warning, true, "read as [1]"},
     {"feature_flattened", warning, true, "read as one dimension, the shape is kept beside it"},
     {"feature_dropped", warning, true, "the feature is left out"},
+    {"capture_time_narrow", info, false, "read as float64"},
     {"default_feature_missing", info, false, "appended"},
     {"camera_shape_order", info, false, "read as [height, width, channels]"},
     {"camera_shape_mismatch", warning, true, "the shape of the pictures is taken"},

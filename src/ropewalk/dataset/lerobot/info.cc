@@ -413,6 +413,13 @@ class InfoParser {
       feature.extra.set("original_shape", std::move(original));
       feature.shape = {elements};
     }
+    // Seconds since 1970 in float32 have a resolution of 128 s; recorders store doubles all the
+    // same.
+    if (feature.name == "capture_time" && feature.dtype == DType::float32) {
+      feature.dtype = DType::float64;
+      log_.add("capture_time_narrow",
+               {.file = std::string(kFile), .feature = physical, .declared = "float32"});
+    }
     note_names(feature, physical);
     return true;
   }

@@ -51,6 +51,7 @@ class LerobotSource final : public EpisodeSource {
   /// Built on the first call for `i` and kept. `row` holds every key of the source's row; of v3.0
   /// the locator and statistics columns are left out, since their numbers mean nothing elsewhere.
   const EpisodeInfo& info(std::int64_t i) const override;
+  /// Lifetime: the source outlives its episodes, readers of packets and readers of frames.
   Result<std::unique_ptr<Episode>> open(std::int64_t i) const override;
   /// What was repaired or noticed while opening, and by the survey when there was one.
   const Findings& findings() const override;

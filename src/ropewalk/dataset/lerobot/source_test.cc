@@ -1,11 +1,13 @@
 #include "ropewalk/dataset/lerobot/source.h"
 
 #include <arrow/api.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ropewalk/dataset/lerobot/check.h"
 
+#include "tests/support/temp_dir.h"
 #include "tests/support/testdata.h"
 
 namespace ropewalk {
@@ -84,6 +86,91 @@ TEST(LerobotSource, ListsEveryRowOfAPartialDatasetAndOpensWhatIsThere) {
   const auto names = flat_names(source->schema().find("action")->names, 26);
   ASSERT_TRUE(names.has_value());
   EXPECT_EQ(names->front(), "kLeftShoulderPitch");
+}
+
+/// Metadata of a v2.1 dataset whose data files are not there.
+void write_metadata(const std::filesystem::path& root, std::int64_t episodes,
+                    const std::string& features) {
+  std::string rows;
+  for (std::int64_t i = 0; i < episodes; ++i) {
+    rows += fmt::format("{{\"episode_index\": {}, \"tasks\": [\"t\"], \"length\": 5}}\n", i);
+  }
+  test::write_file(root / "meta/episodes.jsonl", rows);
+  test::write_file(root / "meta/episodes_stats.jsonl", "");
+  test::write_file(root / "meta/tasks.jsonl", "{\"task_index\": 0, \"task\": \"t\"}\n");
+  test::write_file(
+      root / "meta/info.json",
+      fmt::format("{{\"codebase_version\": \"v2.1\", \"fps\": 30, \"chunks_size\": 1000,"
+                  " \"total_episodes\": {}, \"data_path\":"
+                  " \"data/chunk-{{episode_chunk:03d}}/episode_{{episode_index:06d}}.parquet\","
+                  " \"video_path\": \"videos/chunk-{{episode_chunk:03d}}/{{video_key}}/"
+                  "episode_{{episode_index:06d}}.mp4\", \"features\": {}}}",
+                  episodes, features));
+}
+
+TEST(LerobotSource, FollowsChunksAndLooksIntoTheFirstOneSecond) {
+  test::TempDir dir;
+  write_metadata(dir.path(), 1001,
+                 R"({"top": {"dtype": "video", "shape": [8, 8, 3], "names": null}})");
+  const auto source = open_or_fail(dir.path());
+  ASSERT_NE(source, nullptr);
+  ASSERT_EQ(source->size(), 1001);
+  EXPECT_THAT(source->episode_paths(999), ElementsAre("data/chunk-000/episode_000999.parquet",
+                                                      "videos/chunk-000/top/episode_000999.mp4"));
+  EXPECT_THAT(source->episode_paths(1000), ElementsAre("data/chunk-001/episode_001000.parquet",
+                                                       "videos/chunk-001/top/episode_001000.mp4"));
+  test::write_file(dir / "videos/chunk-000/top/episode_001000.mp4", "xyz");
+  EXPECT_THAT(source->episode_paths(1000), ElementsAre("data/chunk-001/episode_001000.parquet",
+                                                       "videos/chunk-000/top/episode_001000.mp4"));
+  const auto files = *source->episode_files(1000);
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_EQ(files[0].size_bytes, 3U);
+  EXPECT_GT(files[0].modified_ns, 0);
+  EXPECT_EQ(source->position_of(1000), 1000);
+  EXPECT_EQ(source->position_of(1001), std::nullopt);
+  EXPECT_EQ(source->open(1001).status().code(), StatusCode::out_of_range);
+}
+
+TEST(LerobotSource, KeepsWholeRowsAndUnknownKeys) {
+  test::TempDir dir;
+  write_metadata(dir.path(), 1,
+                 R"({"capture_time": {"dtype": "float32", "shape": [1], "unit": "s"}})");
+  test::write_file(dir / "meta/episodes.jsonl",
+                   R"({"episode_index": 0, "tasks": ["t"], "length": 5, "quality": "red",)"
+                   R"( "quality_issues": [{"code": "source_gap"}], "qc_verdict": "pass",)"
+                   R"( "qc_note": "fine", "own": {"deep": [1, 2.5]}})");
+  const auto source = open_or_fail(dir.path());
+  ASSERT_NE(source, nullptr);
+  const EpisodeInfo& info = source->info(0);
+  EXPECT_EQ(info.quality, "red");
+  EXPECT_EQ(info.verdict, "pass");
+  EXPECT_EQ(info.note, "fine");
+  EXPECT_EQ(info.issues.size(), 1U);
+  EXPECT_EQ(info.row.find("own")->dump(), R"({"deep":[1,2.5]})");
+  const Feature* feature = source->schema().find("capture_time");
+  EXPECT_EQ(feature->dtype, DType::float64);
+  EXPECT_EQ(feature->extra.get_string("unit"), "s");
+  EXPECT_EQ(source->findings().count("capture_time_narrow"), 1);
+}
+
+TEST(ProbeLerobot, NamesWhatItDoesNotRead) {
+  test::TempDir dir;
+  EXPECT_EQ(probe_lerobot(dir / "none").status().code(), StatusCode::not_found);
+  EXPECT_EQ(probe_lerobot(dir.path()).status().code(), StatusCode::not_found);
+  test::write_file(dir / "sub/meta/info.json", "{}");
+  EXPECT_THAT(std::string(probe_lerobot(dir.path()).status().message()),
+              testing::HasSubstr("the directory sub in it holds a dataset"));
+  test::write_file(dir / "v1/meta_data/info.json", "{}");
+  EXPECT_EQ(probe_lerobot(dir / "v1").status().reason(), "LEROBOT_V1");
+  test::write_file(dir / "lance/meta/info.json",
+                   R"({"codebase_version": "v3.0", "storage_format": "lance"})");
+  EXPECT_EQ(open_lerobot(dir / "lance").status().reason(), "LANCE");
+  test::write_file(dir / "hdf5/meta/info.json",
+                   R"({"codebase_version": "v2.1", "dataset_format": "hdf5"})");
+  EXPECT_EQ(probe_lerobot(dir / "hdf5").status().reason(), "OTHER_FORMAT");
+  const auto real = probe_lerobot(dir / "sub");
+  ASSERT_TRUE(real.ok());
+  EXPECT_EQ(real->generation, LerobotGeneration::v21);
 }
 
 TEST(LerobotSource, SurveyLeavesOutWhatIsMissing) {
