@@ -52,7 +52,7 @@ padding:11px 14px 12px;scroll-margin-top:60px;min-width:0}
 .time{display:grid;grid-template-columns:136px minmax(0,1fr);gap:3px 8px;margin-top:8px;align-items:center}
 .time>span{font-size:11px;color:var(--dim);text-align:right;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 .time>span.red{color:var(--rej);font-weight:600}.time>span.warn{color:var(--warn)}
-.time img{display:block;width:100%;border-radius:4px;background:var(--line)}
+.time img{display:block;width:100%;height:auto;border-radius:4px;background:var(--line)}
 .gone{border:1px dashed var(--rej);color:var(--rej);border-radius:4px;font-size:12px;padding:6px 10px;
 overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 .lane{position:relative;height:11px;border-radius:3px;background:var(--grid)}
@@ -174,9 +174,10 @@ void append_head(std::string& out, const Sheet& sheet) {
   const Sheet::Totals totals = sheet.totals();
   out += fmt::format("<h1>{}</h1><p class=\"sub\">{}", escaped(sheet.title), escaped(sheet.format));
   if (!sheet.robot.empty()) out += " · " + escaped(sheet.robot);
-  out += fmt::format(" · {} episodes · {} frames · {} at {:g} fps",
+  out += fmt::format(" · {} episode{} · {} frames · {} at {:g} fps",
                      with_commas(static_cast<std::int64_t>(sheet.entries.size())),
-                     with_commas(totals.frames), duration_text(totals.seconds), sheet.fps);
+                     sheet.entries.size() == 1 ? "" : "s", with_commas(totals.frames),
+                     duration_text(totals.seconds), sheet.fps);
   if (std::ssize(sheet.entries) != sheet.episodes_in_dataset) {
     out += fmt::format(" (of {} episodes)", with_commas(sheet.episodes_in_dataset));
   }
