@@ -3,9 +3,9 @@
 
     bench/run [--quick] [--json FILE] [--rounds N]
 
-Every figure is the median of the rounds of whole processes, taken in turn (A B A B), so that a drift of the
-machine hits both sides. Peak memory is the largest resident set of the process. The targets are those of
-docs/benchmarks.md; a miss is printed, never an error.
+Every figure is the median of the rounds of whole processes, taken in turn (A B A B), so that a
+drift of the machine hits both sides. Peak memory is the largest resident set of the process.
+The targets are those of docs/benchmarks.md; a miss is printed, never an error.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build" / "bench" / "bin"
+BUILD = Path(os.environ.get("ROPEWALK_BENCH_BIN", ROOT / "build" / "bench" / "bin"))
 ROPEWALK = BUILD / "ropewalk"
 LOOPS = BUILD / "ropewalk_loops"
 VENVS = Path(os.environ.get("ROPEWALK_VENVS", Path.home() / ".cache/ropewalk/venvs"))
@@ -108,7 +108,8 @@ def reencode(raw: Path, out: Path):
     clips = sorted(raw.glob("videos/**/*.mp4"))
     out.mkdir(parents=True)
     script = "\n".join(
-        f"ffmpeg -nostdin -v error -i '{clip}' -c:v libx264 -preset ultrafast -threads 1 '{out}/{i}.mp4'"
+        f"ffmpeg -nostdin -v error -i '{clip}' -c:v libx264 -preset ultrafast -threads 1"
+        f" '{out}/{i}.mp4'"
         for i, clip in enumerate(clips)
     )
     started = time.perf_counter()
@@ -124,9 +125,14 @@ def reencode(raw: Path, out: Path):
 def exports(bench: Bench, raw: Path):
     clips = len(list(raw.glob("videos/**/*.mp4")))
     size = sum(file.stat().st_size for file in raw.rglob("*") if file.is_file())
-    print(f"\nexports: {clips} clips, {size / 2**20:.0f} MiB of raw data, median of {bench.rounds} rounds")
-    copy = lambda: timed([LOOPS, "copy", raw, bench.fresh("copy")])
-    rgb = lambda: timed([LOOPS, "rgb", raw, bench.fresh("rgb")])
+    print(f"\nexports: {clips} clips, {size / 2**20:.0f} MiB of raw data, {bench.rounds} rounds")
+
+    def copy():
+        return timed([LOOPS, "copy", raw, bench.fresh("copy")])
+
+    def rgb():
+        return timed([LOOPS, "rgb", raw, bench.fresh("rgb")])
+
     found = bench.in_turn(
         {
             "v3": lambda: export(bench, raw, "lerobot_v3"),
@@ -135,9 +141,30 @@ def exports(bench: Bench, raw: Path):
         }
     )
     again = reencode(raw, bench.fresh("reencoded"))
-    bench.row("v3.0 export", found["v3"][0], "decode and re-encode, ultrafast", again[0], 20, found["v3"][1])
-    bench.row("v3.0 export", found["v3"][0], "copy + SHA-256 + fsync", found["copy"][0], 0.5, found["v3"][1])
-    bench.row("v2.1 export", found["v21"][0], "copy + SHA-256 + fsync", found["copy"][0], 0.6, found["v21"][1])
+    bench.row(
+        "v3.0 export",
+        found["v3"][0],
+        "re-encode, ultrafast",
+        again[0],
+        20,
+        found["v3"][1],
+    )
+    bench.row(
+        "v3.0 export",
+        found["v3"][0],
+        "copy + SHA-256 + fsync",
+        found["copy"][0],
+        0.5,
+        found["v3"][1],
+    )
+    bench.row(
+        "v2.1 export",
+        found["v21"][0],
+        "copy + SHA-256 + fsync",
+        found["copy"][0],
+        0.6,
+        found["v21"][1],
+    )
     found = bench.in_turn(
         {
             "hdf5": lambda: export(bench, raw, "hdf5"),
@@ -147,8 +174,12 @@ def exports(bench: Bench, raw: Path):
     )
     for format in ("hdf5", "mcap"):
         bench.row(
-            f"{format} export", found[format][0], "decode to RGB + SHA-256 + write + fsync",
-            found["rgb"][0], 0.8, found[format][1],
+            f"{format} export",
+            found[format][0],
+            "decode to RGB + SHA-256 + write + fsync",
+            found["rgb"][0],
+            0.8,
+            found[format][1],
         )
     for format in ("lerobot_v3", "lerobot_v21", "hdf5", "mcap"):
         shutil.rmtree(bench.scratch / f"pair_{format}", ignore_errors=True)
@@ -164,7 +195,14 @@ def scan(bench: Bench, raw: Path):
             "decode": lambda: timed([LOOPS, "decode", raw]),
         }
     )
-    bench.row("review scan", found["scan"][0], "decoding alone (RGB), all cores", found["decode"][0], 0.7, found["scan"][1])
+    bench.row(
+        "review scan",
+        found["scan"][0],
+        "decoding alone (RGB), all cores",
+        found["decode"][0],
+        0.7,
+        found["scan"][1],
+    )
 
 
 def memory(bench: Bench, long_frames: int):
@@ -172,7 +210,9 @@ def memory(bench: Bench, long_frames: int):
     peaks = {}
     for frames in (1000, long_frames):
         raw = bench.fresh(f"long_{frames}")
-        simulate(raw, "--episodes", 1, "--seconds", frames / 30, "--cameras", 1, "--size", "64x48", "-q")
+        simulate(
+            raw, "--episodes", 1, "--seconds", frames / 30, "--cameras", 1, "--size", "64x48", "-q"
+        )
         for format in ("lerobot_v21", "lerobot_v3", "hdf5", "mcap"):
             peaks[format, frames] = export(bench, raw, format)[1]
         peaks["scan", frames] = timed([ROPEWALK, "review", "scan", raw, "-q"])[1]
@@ -180,7 +220,12 @@ def memory(bench: Bench, long_frames: int):
         shutil.rmtree(raw)
     for name in ("lerobot_v21", "lerobot_v3", "hdf5", "mcap", "scan", "check --decode"):
         small, large = peaks[name, 1000], peaks[name, long_frames]
-        bench.fact(f"peak memory: {name}", f"{small:.0f} MiB, then {large:.0f} MiB", "300 MiB", large <= 300)
+        bench.fact(
+            f"peak memory: {name}",
+            f"{small:.0f} MiB, then {large:.0f} MiB",
+            "300 MiB",
+            large <= 300,
+        )
 
 
 OPEN_WITH_LEROBOT = """
@@ -199,16 +244,25 @@ def open_large(bench: Bench, episodes: int):
         print("  left out: lerobot 0.4.4 is not installed; make interop installs it")
         return
     root = bench.scratch / "large_v3"
-    subprocess.run([sys.executable, ROOT / "bench" / "make_large_v3.py", root, str(episodes)], check=True)
+    subprocess.run(
+        [sys.executable, ROOT / "bench" / "make_large_v3.py", root, str(episodes)], check=True
+    )
+
     def ours():
-        seconds, peak, output = timed([LOOPS, "open", root])
+        _, peak, output = timed([LOOPS, "open", root])
         return json.loads(output)["seconds"], peak
+
     def theirs(cache: Path):
         environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(cache)}
         output = subprocess.run(
-            [python, "-c", OPEN_WITH_LEROBOT, root], env=environment, check=True, capture_output=True, text=True
+            [python, "-c", OPEN_WITH_LEROBOT, root],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         return float(output.split()[-1])
+
     opened = statistics.median(ours()[0] for _ in range(5))
     cache = bench.fresh("hf_cache")
     first = theirs(cache)
@@ -236,15 +290,30 @@ def main():
     parser.add_argument("--only", help="one of: exports scan memory open statistics")
     arguments = parser.parse_args()
     rounds = 1 if arguments.quick else arguments.rounds
-    scratch = Path(tempfile.mkdtemp(prefix="ropewalk-bench-", dir=os.environ.get("ROPEWALK_BENCH_DIR")))
+    scratch = Path(
+        tempfile.mkdtemp(prefix="ropewalk-bench-", dir=os.environ.get("ROPEWALK_BENCH_DIR"))
+    )
     bench = Bench(scratch, rounds)
-    wanted = lambda name: arguments.only in (None, name)
+
+    def wanted(name):
+        return arguments.only in (None, name)
+
     try:
         raw = scratch / "raw"
         if wanted("exports") or wanted("scan"):
             episodes = 4 if arguments.quick else 12
-            simulate(raw, "--episodes", episodes, "--seconds", 6 if arguments.quick else 13,
-                     "--cameras", 3, "--size", "640x480", "-q")
+            simulate(
+                raw,
+                "--episodes",
+                episodes,
+                "--seconds",
+                6 if arguments.quick else 13,
+                "--cameras",
+                3,
+                "--size",
+                "640x480",
+                "-q",
+            )
         if wanted("exports"):
             exports(bench, raw)
         if wanted("scan"):
@@ -258,7 +327,10 @@ def main():
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     missed = [row["work"] for row in bench.rows if not row["met"]]
-    print(f"\n{len(bench.rows)} figures, {len(missed)} targets missed" + (": " + ", ".join(missed) if missed else ""))
+    print(
+        f"\n{len(bench.rows)} figures, {len(missed)} targets missed"
+        + (": " + ", ".join(missed) if missed else "")
+    )
     if arguments.json:
         arguments.json.write_text(json.dumps(bench.rows, indent=2) + "\n")
 

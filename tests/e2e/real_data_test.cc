@@ -68,8 +68,8 @@ TEST(RealData, G1PartialNamesItsMissingEpisodesAndExportsTheOthers) {
   EXPECT_EQ(proof->frames, 393 + 343 + 357);
 }
 
-// In bright motion every second picture of this camera equals the one before to the bit: it delivered
-// 15 Hz for stretches, while the dataset says 30.
+// In bright motion every second picture of this camera equals the one before to the bit: it
+// delivered 15 Hz for stretches, while the dataset says 30.
 TEST(RealData, G1ScanFindsTheCameraThatDropsToHalfItsRate) {
   ROPEWALK_REQUIRE_TESTDATA(root, "g1_v3");
   ThreadPool pool(2);

@@ -145,7 +145,7 @@ std::vector<HardInput> content_inputs() {
   out.push_back(v21("h12_jpeg_with_absolute_path", [](Fixture& f) {
     add_pictures(
         f, [](int i) { return jpeg_bytes(12, 8, i); },
-        [](int i) { return fmt::format("/home/me/data/frame_{:06}.png", i); });
+        [](int i) { return fmt::format("/srv/data/data/frame_{:06}.png", i); });
   }));
   out.push_back(v21("h12_path_only", [](Fixture& f) {
     add_pictures(f, none, frame_name);

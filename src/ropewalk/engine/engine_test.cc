@@ -5,6 +5,7 @@
 #include "ropewalk/engine/marker.h"
 #include "ropewalk/engine/open.h"
 #include "ropewalk/engine/sinks.h"
+
 #include "tests/support/temp_dir.h"
 
 namespace ropewalk {
@@ -40,9 +41,11 @@ TEST(SinkOptions, NamesWhatAFormatHas) {
   EXPECT_TRUE(validate_sink_options("mcap", {.compression = "zstd"}).ok());
   EXPECT_TRUE(validate_sink_options("lerobot_v3", {.compression = "none"}).ok());
   for (const auto& [format, compression] :
-       std::initializer_list<std::pair<const char*, const char*>>{
-           {"hdf5", "gzip:10"}, {"hdf5", "zstd"}, {"mcap", "gzip"}, {"lerobot_v3", "zstd"},
-           {"lerobot_v2", "none"}}) {
+       std::initializer_list<std::pair<const char*, const char*>>{{"hdf5", "gzip:10"},
+                                                                  {"hdf5", "zstd"},
+                                                                  {"mcap", "gzip"},
+                                                                  {"lerobot_v3", "zstd"},
+                                                                  {"lerobot_v2", "none"}}) {
     EXPECT_EQ(validate_sink_options(format, {.compression = compression}).code(),
               StatusCode::invalid_argument)
         << format << " " << compression;

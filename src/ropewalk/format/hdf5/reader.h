@@ -18,7 +18,7 @@ namespace ropewalk {
 struct Hdf5ReaderOptions {
   std::uint64_t max_address_space_bytes = 1ULL << 30;  ///< of the child; a bomb ends there
   std::chrono::milliseconds max_wait{30'000};          ///< wall time of one request
-  std::chrono::seconds max_cpu{5};                   ///< processor time of one request
+  std::chrono::seconds max_cpu{5};                     ///< processor time of one request
   std::uint64_t max_piece_bytes = 8ULL << 20;          ///< array data moved by one request
   std::filesystem::path program;                       ///< empty: hdf5_reader_program()
 
