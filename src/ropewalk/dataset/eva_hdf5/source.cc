@@ -172,7 +172,7 @@ class EvaHdf5Episode final : public Episode {
     ROPEWALK_RETURN_IF_ERROR(episode->check_metadata(*reader));
     ROPEWALK_RETURN_IF_ERROR(episode->check_shapes(*reader));
     pool->give_back(std::move(reader));
-    return std::unique_ptr<Episode>(std::move(episode));
+    return episode;
   }
 
   EvaHdf5Episode(std::shared_ptr<const SideFileContents> contents, std::int64_t index,
@@ -381,7 +381,9 @@ class EvaHdf5Source final : public EpisodeSource {
       ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(first));
       if (there) path = first;
     }
-    return EvaHdf5Episode::open(path, contents_, i, limits_, options_);
+    ROPEWALK_ASSIGN_OR_RETURN(auto episode,
+                              EvaHdf5Episode::open(path, contents_, i, limits_, options_));
+    return std::unique_ptr<Episode>(std::move(episode));
   }
 
  private:
