@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import lerobot_common  # noqa: E402
+import lerobot_common
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,5 +37,5 @@ def real(ropewalk, testdata, tmp_path_factory, request):
     """A real v2.1 dataset and its conversion to v3.0."""
     source = testdata(request.param)
     out = tmp_path_factory.mktemp("real") / "v3"
-    ropewalk("convert", source, out, "--to", "lerobot_v3", code=None)
+    lerobot_common.convert(ropewalk, source, out, "lerobot_v3")
     return source, out

@@ -10,7 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from lerobot.datasets.lerobot_dataset import LeRobotDataset, LeRobotDatasetMetadata
-from lerobot_common import Source, assert_edges, assert_items_equal, decode, frame_for
+from lerobot_common import (
+    Source,
+    assert_edges,
+    assert_items_equal,
+    convert,
+    decode,
+    frame_for,
+)
 
 BACKENDS = ["torchcodec", "pyav"]
 MOMENTS = {"min", "max", "mean", "std", "count"}
@@ -53,9 +60,7 @@ def test_real_clips_with_b_frames_and_av1(real, backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_deltas_stop_at_the_edges_of_an_episode(simulated, accepted, backend):
-    assert_edges(
-        LeRobotDataset, accepted, Source(simulated), "action.qpos", video_backend=backend
-    )
+    assert_edges(LeRobotDataset, accepted, Source(simulated), "action.qpos", video_backend=backend)
 
 
 def test_chosen_episodes_come_in_file_order(simulated, accepted):
@@ -102,7 +107,7 @@ def test_upstream_appends_and_both_read_the_result(ropewalk, accepted, tmp_path)
     assert info["total_episodes"] == before.total_episodes + 1
     assert info["total_frames"] == before.total_frames + 12
     out = tmp_path / "back"
-    ropewalk("convert", root, out, "--to", "lerobot_v21", "--repair-video", code=None)
+    convert(ropewalk, root, out, "lerobot_v21", "--repair-video")
     last = Source(out).table(before.total_episodes)
     np.testing.assert_array_equal(last["action.qpos"][:, 0], np.arange(12, dtype=np.float32))
 

@@ -53,7 +53,9 @@ def episode_file(half: Path, index: int) -> Path:
 
 
 @pytest.fixture(
-    scope="module", params=[("video", "none"), ("inline", "none"), ("video", "gzip:4")], ids="-".join
+    scope="module",
+    params=[("video", "none"), ("inline", "none"), ("video", "gzip:4")],
+    ids="-".join,
 )
 def raw(ropewalk, tmp_path_factory, request):
     images, compression = request.param
@@ -92,7 +94,13 @@ def test_columns_and_metadata_equal_the_source(raw):
         assert metadata["episode_index"] == index
         assert metadata["length"] == rows[source]["length"]
         assert metadata["fps"] == float(FPS) and metadata["fps"].dtype == np.float64
-        for key in ("quality", "quality_issues", "mode", "started_at", "alignment_image_stream_stats"):
+        for key in (
+            "quality",
+            "quality_issues",
+            "mode",
+            "started_at",
+            "alignment_image_stream_stats",
+        ):
             if key in rows[source]:
                 assert metadata[key] == rows[source][key], key
 
@@ -156,7 +164,7 @@ def test_what_h5py_writes_is_read(ropewalk, tmp_path):
         "observation.state": {"dtype": "float32", "shape": [3], "names": ["a", "b", "c"]},
         "top": {"dtype": "image", "shape": [16, 24, 3], "names": ["height", "width", "channels"]},
         "timestamp": {"dtype": "float32", "shape": [1], "names": None},
-        **{name: scalar for name in ("frame_index", "episode_index", "index", "task_index")},
+        **dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), scalar),
     }
     info = {
         "codebase_version": "hdf5",

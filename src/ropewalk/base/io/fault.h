@@ -25,6 +25,8 @@ void set_fault_hook(std::function<Status(std::string_view point)> hook);
 /// While armed, remembers what was written, created, renamed and removed through this module but
 /// not yet fsynced, so that a test can undo it the way a power loss would: unsynced bytes vanish,
 /// unsynced names revert. Tests only.
+/// Limits: everything unsynced is lost at once. A real file system may keep any part of it, so an
+/// fsync that only orders two changes, both of which may be lost, is not proven by this.
 class UnsyncedTracker {
  public:
   /// Removed and replaced entries are kept in `graveyard`, a directory on the same file system and

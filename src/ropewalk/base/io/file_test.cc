@@ -222,6 +222,20 @@ TEST(UnsyncedTracker, DropsBytesAndNamesThatWereNotSynced) {
   EXPECT_FALSE(std::filesystem::exists(dir / "made"));
 }
 
+TEST(UnsyncedTracker, KeepsEverythingAfterASyncOfTheFileSystem) {
+  const TempDir dir("unsynced");
+  const TempDir graveyard("graveyard");
+  UnsyncedTracker::arm(graveyard.path());
+  auto sink = create_sink(dir / "f");
+  ASSERT_TRUE(sink.ok());
+  ASSERT_OK((*sink)->append(as_bytes("bytes")));
+  ASSERT_OK((*sink)->close());
+  ASSERT_OK(sync_filesystem(dir.path()));
+  UnsyncedTracker::drop_unsynced();
+  UnsyncedTracker::disarm();
+  EXPECT_EQ(test::read_file(dir / "f"), "bytes");
+}
+
 TEST(UnsyncedTracker, KeepsWhatWasSynced) {
   const TempDir dir("unsynced");
   const TempDir graveyard("graveyard");

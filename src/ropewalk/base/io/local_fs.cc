@@ -255,6 +255,7 @@ Status sync_filesystem(const std::filesystem::path& path) {
   if (retry_interrupted([&] { return ::syncfs(fd.get()); }) != 0) {
     return errno_status(errno, name + ": syncfs");
   }
+  unsynced::synced_filesystem();
   return ok_status();
 }
 

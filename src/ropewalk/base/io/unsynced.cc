@@ -208,6 +208,15 @@ void synced_directory(int fd) {
   });
 }
 
+void synced_filesystem() {
+  if (!armed()) return;
+  Tracker& t = tracker();
+  const std::scoped_lock lock(t.mutex);
+  for (auto& [key, file] : t.files) ::close(file.fd);
+  t.files.clear();
+  t.changes.clear();
+}
+
 void created(const std::string& path) {
   if (!armed()) return;
   Tracker& t = tracker();

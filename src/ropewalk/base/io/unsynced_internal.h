@@ -14,6 +14,9 @@ void synced_file(int fd);
 /// The directory behind `fd` was fsynced.
 void synced_directory(int fd);
 
+/// The whole file system was synced. What is tracked lies on one.
+void synced_filesystem();
+
 /// A new name `path` exists (file or directory).
 void created(const std::string& path);
 /// Keeps what `to` names now, if anything, since a rename will replace it. Returns a token for

@@ -227,11 +227,12 @@ Result<InlineArray> EpisodeBody::inline_array(std::string_view key, const Limits
   }
   out.dtype = *dtype;
   for (const msgpack::Value& extent : *extents) out.shape.push_back(extent.as_int64().value_or(-1));
+  if (place->size() != 2) return data_loss("an array of pictures expected");
   const auto count = element_count(out.shape);
   const auto file_offset = (*place)[0].as_int64();
   const auto size = (*place)[1].as_int64();
   const auto item = static_cast<std::int64_t>(dtype_size(out.dtype));
-  if (!count || !file_offset || !size || *size % item != 0 || *count != *size / item) {
+  if (!count || !file_offset || !size || item == 0 || *size % item != 0 || *count != *size / item) {
     return data_loss(fmt::format("inline pictures: shape [{}] does not fit {} bytes",
                                  fmt::join(out.shape, ", "), size.value_or(0)));
   }

@@ -200,7 +200,9 @@ TEST(EvaMcap, RoundTripsColumnsPicturesRowsAndTasks) {
     for (const char* compression : {"none", "lz4", "zstd"}) {
       for (const FrameShape& frame : {kSmall, kLarge}) {
         const TempDir dir("eva");
-        const TestSource source(3, {.frame = frame});
+        // Without inline pictures the episode message is compressed as well.
+        const bool has_inline = std::string_view(compression) != "lz4";
+        const TestSource source(3, {.frame = frame, .has_inline = has_inline});
         std::vector<WrittenFile> files;
         const Status status =
             export_to(dir.path(), source, {.compression = compression}, threads, &files);
@@ -234,7 +236,7 @@ TEST(EvaMcap, RoundTripsColumnsPicturesRowsAndTasks) {
           EXPECT_EQ(static_cast<const arrow::Int64Array&>(*indices).Value(3), 20 * i + 3);
           EXPECT_EQ(*(*found)->task_text(0), "task 5");
           EXPECT_EQ(*(*found)->task_text(1), "task 4");
-          for (const char* camera : {"side", "front", "wrist"}) {
+          for (const std::string& camera : source.schema().cameras()) {
             expect_same_frames(**original, **found, camera);
           }
           EXPECT_EQ((*found)->info().note, "läuft");

@@ -29,7 +29,6 @@ struct EpisodeState {
   Status data_status;
   std::int64_t rows = 0;
   std::vector<CameraState> cameras;  ///< by place among the video features
-  Json row;
 };
 
 /// How a column of the files differs from its declaration, over all episodes.
@@ -83,7 +82,8 @@ class Survey {
  private:
   void look_at(std::size_t row) {
     EpisodeState& state = states_[row];
-    if (auto info = impl_.read_info(row); info.ok()) state.row = std::move(info->row);
+    Json values;
+    if (auto info = impl_.read_info(row); info.ok()) values = std::move(info->row);
     state.data_path = impl_.data_path(row);
     const auto places = impl_.places(row);
     if (!places.ok()) {
@@ -95,7 +95,7 @@ class Survey {
     state.cameras.resize(keys_.size());
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       CameraState& camera = state.cameras[i];
-      camera.expected = impl_.has_camera(row, keys_[i], state.row);
+      camera.expected = impl_.has_camera(row, keys_[i], values);
       if (!camera.expected) continue;
       camera.path = impl_.video_path(row, keys_[i]);
       look_at_clip(row, i, camera);

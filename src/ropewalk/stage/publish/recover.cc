@@ -91,6 +91,12 @@ class JournalRecovery {
 
   Status roll_back() {
     report_.acted = true;
+    // An earlier recovery may have died while it went back from a pair that foreign entries had
+    // been carried into; they must not go with the stage.
+    if (journal_.before && places_.stage == Occupant::after) {
+      ROPEWALK_RETURN_IF_ERROR(
+          carry_over(target_, target_.stage(journal_.export_id), report_.findings));
+    }
     ROPEWALK_RETURN_IF_ERROR(discard_stage(target_, journal_.export_id));
     add("publish_rolled_back", Severity::warning, target_.name,
         fmt::format("export {} was interrupted before its switch", journal_.export_id),
@@ -114,6 +120,9 @@ class JournalRecovery {
     journal_.state = PublishState::switching;
     ROPEWALK_RETURN_IF_ERROR(write_journal(target_, journal_));
     ROPEWALK_RETURN_IF_ERROR(undo_switch(target_, journal_));
+    // What was carried over already belongs beside the pair that is in place.
+    ROPEWALK_RETURN_IF_ERROR(
+        carry_over(target_, target_.stage(journal_.export_id), report_.findings));
     ROPEWALK_RETURN_IF_ERROR(keep_damaged());
     report_.acted = true;
     add("new_pair_damaged", Severity::error, target_.name, damage.to_string(),

@@ -117,6 +117,54 @@ TEST(Recover, GoesBackToTheOldPairWhenTheNewOneIsDamaged) {
   }
 }
 
+TEST(Recover, TakesForeignEntriesBackToTheOldPair) {
+  for (const auto mode : {PublishMode::exchange, PublishMode::renames}) {
+    const TempDir dir("recover");
+    const PairTarget target = target_in(dir);
+    ASSERT_TRUE(publish_generation(target, "g1").ok());
+    test::write_file(target.directory() / "NOTES.md", "by hand");
+    die_at(target, "g2", "publish.carried_over", mode);
+    test::write_file(target.accepted() / "data/chunk-000/part", "lost");
+    const RecoveryReport report = recover_one(target.directory());
+    EXPECT_EQ(generation_at(target.directory()), "g1");
+    EXPECT_EQ(report.findings.count("foreign_carried_over"), 1) << codes(report.findings);
+    ASSERT_TRUE(std::filesystem::exists(target.directory() / "NOTES.md"));
+    EXPECT_EQ(test::read_file(target.directory() / "NOTES.md"), "by hand");
+  }
+}
+
+TEST(Recover, KeepsForeignEntriesWhenItDiesWhileGoingBack) {
+  for (int n = 1;; ++n) {
+    const TempDir dir("recover");
+    const PairTarget target = target_in(dir);
+    ASSERT_TRUE(publish_generation(target, "g1").ok());
+    test::write_file(target.directory() / "NOTES.md", "by hand");
+    die_at(target, "g2", "publish.carried_over");
+    test::write_file(target.accepted() / "data/chunk-000/part", "lost");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      int calls = 0;
+      set_fault_hook([&](std::string_view) {
+        if (++calls == n) ::kill(::getpid(), SIGKILL);
+        return ok_status();
+      });
+      std::ignore = recover(target.directory());
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    recover_one(target.directory());
+    const std::string where = "recovery killed at call " + std::to_string(n);
+    EXPECT_EQ(generation_at(target.directory()), "g1") << where;
+    ASSERT_TRUE(std::filesystem::exists(target.directory() / "NOTES.md")) << where;
+    EXPECT_EQ(hidden_names(target), "") << where;
+    if (!WIFSIGNALED(status)) {
+      EXPECT_GT(n, 15);
+      break;
+    }
+  }
+}
+
 TEST(Recover, TouchesNothingWhenNothingVerifies) {
   const TempDir dir("recover");
   const PairTarget target = target_in(dir);

@@ -61,27 +61,6 @@ Status move_entry(const std::filesystem::path& from, const std::filesystem::path
   return already_exists(fmt::format("{}: no free name for {}", into.string(), name));
 }
 
-Status carry_over(const PairTarget& target, const std::filesystem::path& old, Findings& findings) {
-  ROPEWALK_ASSIGN_OR_RETURN(const auto names, list_directory(old));
-  bool moved_any = false;
-  for (const std::string& name : names) {
-    if (is_own_entry(name)) continue;
-    ROPEWALK_RETURN_IF_ERROR(fault_point("publish.carry_over"));
-    std::string moved_to;
-    ROPEWALK_RETURN_IF_ERROR(move_entry(old / name, target.directory(), moved_to));
-    moved_any = true;
-    findings.add({.code = "foreign_carried_over",
-                  .severity = Severity::info,
-                  .file = target.name + "/" + moved_to,
-                  .found = name,
-                  .decision = "moved from the old pair into the new directory"});
-  }
-  if (!moved_any) return ok_status();
-  ROPEWALK_RETURN_IF_ERROR(sync_directory(target.directory()));
-  ROPEWALK_RETURN_IF_ERROR(sync_directory(old));
-  return fault_point("publish.carried_over");
-}
-
 std::string read_record(const std::filesystem::path& path) {
   return read_text_file(path, kMaxRecordBytes).value_or("");
 }
@@ -125,6 +104,27 @@ Status finish(const PairTarget& target, const Journal& journal, OldRecords& reco
 }
 
 }  // namespace
+
+Status carry_over(const PairTarget& target, const std::filesystem::path& from, Findings& findings) {
+  ROPEWALK_ASSIGN_OR_RETURN(const auto names, list_directory(from));
+  bool moved_any = false;
+  for (const std::string& name : names) {
+    if (is_own_entry(name)) continue;
+    ROPEWALK_RETURN_IF_ERROR(fault_point("publish.carry_over"));
+    std::string moved_to;
+    ROPEWALK_RETURN_IF_ERROR(move_entry(from / name, target.directory(), moved_to));
+    moved_any = true;
+    findings.add({.code = "foreign_carried_over",
+                  .severity = Severity::info,
+                  .file = target.name + "/" + moved_to,
+                  .found = name,
+                  .decision = "moved beside the pair that is in place now"});
+  }
+  if (!moved_any) return ok_status();
+  ROPEWALK_RETURN_IF_ERROR(sync_directory(target.directory()));
+  ROPEWALK_RETURN_IF_ERROR(sync_directory(from));
+  return fault_point("publish.carried_over");
+}
 
 Result<Places> look_at_places(const PairTarget& target, const Journal& journal) {
   Places places;

@@ -34,6 +34,10 @@ struct OldRecords {
 /// retry.
 OldRecords finish_published(const PairTarget& target, const Journal& journal, Findings& findings);
 
+/// Moves the foreign entries of `from` into the target, never over anything, and makes that
+/// durable.
+Status carry_over(const PairTarget& target, const std::filesystem::path& from, Findings& findings);
+
 /// Deletes a stage, its owner file last: a crash in between leaves a stage that is known as such.
 Status remove_stage(const std::filesystem::path& stage);
 /// Deletes the stage and then the journal.
