@@ -104,7 +104,7 @@ def export(bench: Bench, raw: Path, format: str):
 
 
 def reencode(raw: Path, out: Path):
-    """Decodes and re-encodes the same clips with ffmpeg ultrafast, all cores busy, two at a time."""
+    """Decodes and re-encodes the same clips with ffmpeg ultrafast, on all cores."""
     clips = sorted(raw.glob("videos/**/*.mp4"))
     out.mkdir(parents=True)
     script = "\n".join(
