@@ -1,6 +1,7 @@
 """lerobot 0.3.3 as the judge of LeRobot v2.1 output: items, windows, workers.
 
-Its own recorder cannot append to a dataset with columns of shape [1] under NumPy 2, so that is not tried.
+Its own recorder cannot append to a dataset with columns of shape [1] under NumPy 2, so that is
+not tried.
 """
 
 from pathlib import Path
@@ -24,8 +25,22 @@ def open_dataset(root: Path, **options) -> LeRobotDataset:
 def simulated(ropewalk, tmp_path_factory):
     raw = tmp_path_factory.mktemp("simulated") / "set" / "raw"
     raw.parent.mkdir(exist_ok=True)
-    ropewalk("simulate", raw, "--episodes", 7, "--seconds", 1.2, "--fps", 30, "--cameras", 2,
-             "--size", "96x64", "--seed", 3)
+    ropewalk(
+        "simulate",
+        raw,
+        "--episodes",
+        7,
+        "--seconds",
+        1.2,
+        "--fps",
+        30,
+        "--cameras",
+        2,
+        "--size",
+        "96x64",
+        "--seed",
+        3,
+    )
     ropewalk("review", "mark", raw, "--episode", "1,4", "--verdict", "fail")
     ropewalk("export", raw, "--format", "lerobot_v21")
     return raw
@@ -37,7 +52,9 @@ def real(ropewalk, testdata, tmp_path_factory):
     sets = []
     for name, episodes in (("agilex_dataset", "0"), ("g1_partial", "1,2,4")):
         source = testdata(name)
-        ropewalk("export", source, "--format", "lerobot_v21", "--episodes", episodes, "--out", out / name)
+        ropewalk(
+            "export", source, "--format", "lerobot_v21", "--episodes", episodes, "--out", out / name
+        )
         sets.append((source, [int(e) for e in episodes.split(",")], out / name / "accepted"))
     return sets
 
