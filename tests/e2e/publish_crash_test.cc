@@ -271,6 +271,43 @@ TEST_P(PublishFailure, OfAnyCallPublishesOrLeavesTheOldPairUntouched) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, PublishFailure, testing::Range(0, 4));
 
+// The journal already says `published` on disk when its fsync fails, so the switch is undone; then
+// the process dies while it undoes.
+TEST(PublishFailureThenCrash, WhileUndoingLeavesOneWholePair) {
+  for (const Scene& scene : kScenes) {
+    int n = 1;
+    for (;; ++n) {
+      const Stage stage(scene);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        bool verifying = false;
+        bool failed = false;
+        int calls = 0;
+        set_fault_hook([&](std::string_view reached) {
+          if (failed && ++calls == n) die(false);
+          verifying |= reached == "publish.verify";
+          if (!verifying || failed || reached != "io.fsync_dir") return ok_status();
+          failed = true;
+          return unavailable("injected");
+        });
+        std::ignore = publish_generation(stage.target, "new", {.mode = scene.mode});
+        ::_exit(failed ? 0 : 1);
+      }
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      expect_whole_pair(
+          stage, scene.has_old,
+          std::string(scene.name) + ", killed at call " + std::to_string(n) + " of undoing");
+      if (testing::Test::HasFailure()) return;
+      if (!WIFSIGNALED(status)) {
+        ASSERT_EQ(WEXITSTATUS(status), 0) << "the failure was never reached";
+        break;
+      }
+    }
+    EXPECT_GT(n, 15) << scene.name;
+  }
+}
+
 // Every directory below `parent` that is a whole pair, hidden ones included.
 std::set<std::string> whole_pairs(const std::filesystem::path& parent) {
   std::set<std::string> found;
