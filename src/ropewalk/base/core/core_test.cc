@@ -1,5 +1,8 @@
 #include <cerrno>
 #include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -32,6 +35,29 @@ TEST(Status, AddsContextWhileUnwinding) {
   EXPECT_EQ(s.reason(), "SOURCE_CHANGED");
   EXPECT_EQ(s.message(), "episode 3: x");
   EXPECT_TRUE(ok_status().with_context("a").ok());
+}
+
+Status nested(bool fail) {
+  const auto run = [](const std::function<Status()>& body) { return body(); };
+  ROPEWALK_RETURN_IF_ERROR(run([&]() -> Status {
+    ROPEWALK_RETURN_IF_ERROR(fail ? data_loss("inner") : ok_status());
+    return ok_status();
+  }));
+  return ok_status();
+}
+
+TEST(Status, MacrosNestThroughLambdas) {
+  EXPECT_TRUE(nested(false).ok());
+  EXPECT_EQ(nested(true).message(), "inner");
+}
+
+TEST(Result, KeepsAValueAliveThatIsWalkedThrough) {
+  const auto make = []() -> Result<std::vector<std::string>> {
+    return std::vector<std::string>(3, std::string(100, 'x'));
+  };
+  std::size_t bytes = 0;
+  for (const std::string& text : *make()) bytes += text.size();
+  EXPECT_EQ(bytes, 300U);
 }
 
 TEST(Status, MapsErrnoToCodes) {

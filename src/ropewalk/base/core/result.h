@@ -29,13 +29,14 @@ class [[nodiscard]] Result {
     assert(ok());
     return *value_;
   }
-  T&& value() && {
+  // By value: `for (auto& x : *f())` must not walk through a Result that is gone.
+  T value() && {
     assert(ok());
     return std::move(*value_);
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   T value_or(T fallback) const& { return ok() ? *value_ : std::move(fallback); }
@@ -50,12 +51,15 @@ class [[nodiscard]] Result {
 #define ROPEWALK_CONCAT_INNER(a, b) a##b
 #define ROPEWALK_CONCAT(a, b) ROPEWALK_CONCAT_INNER(a, b)
 
-/// `ROPEWALK_RETURN_IF_ERROR(f());` returns the error of a Status expression to the caller.
-#define ROPEWALK_RETURN_IF_ERROR(expr)                              \
-  do {                                                              \
-    if (::ropewalk::Status rw_status_ = (expr); !rw_status_.ok()) { \
-      return rw_status_;                                            \
-    }                                                               \
+/// `ROPEWALK_RETURN_IF_ERROR(f());` returns the error of a Status expression to the caller. The
+/// expression may hold a lambda that uses the macro itself: each use has a name of its own.
+#define ROPEWALK_RETURN_IF_ERROR(expr) \
+  ROPEWALK_RETURN_IF_ERROR_IMPL(ROPEWALK_CONCAT(rw_status_, __COUNTER__), expr)
+#define ROPEWALK_RETURN_IF_ERROR_IMPL(status, expr)         \
+  do {                                                      \
+    if (::ropewalk::Status status = (expr); !status.ok()) { \
+      return status;                                        \
+    }                                                       \
   } while (false)
 
 /// `ROPEWALK_ASSIGN_OR_RETURN(auto x, f());` binds the value of a Result or returns its error.
