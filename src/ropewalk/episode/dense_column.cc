@@ -9,6 +9,8 @@
 #include <arrow/compute/cast.h>
 #include <fmt/format.h>
 
+#include "ropewalk/episode/arrow_types.h"
+
 namespace ropewalk {
 namespace {
 
@@ -47,40 +49,6 @@ std::optional<DType> dtype_of(arrow::Type::type type) {
     default:
       return std::nullopt;
   }
-}
-
-std::shared_ptr<arrow::DataType> arrow_type_of(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return arrow::boolean();
-    case DType::int8:
-      return arrow::int8();
-    case DType::int16:
-      return arrow::int16();
-    case DType::int32:
-      return arrow::int32();
-    case DType::int64:
-      return arrow::int64();
-    case DType::uint8:
-      return arrow::uint8();
-    case DType::uint16:
-      return arrow::uint16();
-    case DType::uint32:
-      return arrow::uint32();
-    case DType::uint64:
-      return arrow::uint64();
-    case DType::float16:
-      return arrow::float16();
-    case DType::float32:
-      return arrow::float32();
-    case DType::float64:
-      return arrow::float64();
-    case DType::string:
-      return arrow::utf8();
-    case DType::bytes:
-      return arrow::binary();
-  }
-  return arrow::null();
 }
 
 /// Part [begin, end) of an array: one level of nested lists.
@@ -182,8 +150,8 @@ Result<std::shared_ptr<arrow::Array>> flat_array(const DenseColumn& column) {
     if (status.ok()) status = builder.Finish(&array);
   } else {
     const auto count = static_cast<std::int64_t>(column.data.size() / dtype_size(column.dtype));
-    array = arrow::MakeArray(arrow::ArrayData::Make(arrow_type_of(column.dtype), count,
-                                                    {nullptr, owned(column.data)}, 0));
+    array = arrow::MakeArray(
+        arrow::ArrayData::Make(arrow_type(column.dtype), count, {nullptr, owned(column.data)}, 0));
   }
   if (!status.ok()) return from_arrow(status);
   return array;
@@ -253,7 +221,7 @@ Result<std::shared_ptr<arrow::Array>> arrow_column(const DenseColumn& column,
   if (!fits || !count || !std::cmp_equal(held, *count)) return mismatch();
 
   ROPEWALK_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Array> array, flat_array(column));
-  const auto declared = arrow_type_of(feature.dtype);
+  const auto declared = arrow_type(feature.dtype);
   if (!array->type()->Equals(*declared)) {
     auto cast = arrow::compute::Cast(*array, declared);
     if (!cast.ok()) return from_arrow(cast.status());

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "ropewalk/base/codec/checksum.h"
 #include "ropewalk/base/io/local_fs.h"
 
 namespace ropewalk {
@@ -48,9 +47,7 @@ Json feature_to_json(const Feature& feature) {
 Result<SideFiles> SideFiles::create(std::filesystem::path root, SideFileOptions options) {
   ROPEWALK_RETURN_IF_ERROR(make_directories(root / "meta"));
   ROPEWALK_ASSIGN_OR_RETURN(auto rows, create_sink(root / "meta" / "episodes.jsonl"));
-  SideFiles out(std::move(root), std::move(options), std::move(rows));
-  out.rows_hash_ = std::make_shared<Sha256>();
-  return out;
+  return SideFiles(std::move(root), std::move(options), std::move(rows));
 }
 
 Status SideFiles::add(const NumberedEpisode& episode, std::int64_t videos) {
@@ -61,7 +58,7 @@ Status SideFiles::add(const NumberedEpisode& episode, std::int64_t videos) {
   }
   std::string line = row.dump_spaced();
   line.push_back('\n');
-  static_cast<Sha256*>(rows_hash_.get())->update(as_bytes(line));
+  rows_hash_.update(as_bytes(line));
   videos_ += videos;
   return rows_->append(as_bytes(line));
 }
@@ -69,8 +66,7 @@ Status SideFiles::add(const NumberedEpisode& episode, std::int64_t videos) {
 Status SideFiles::finish(const Schema& schema, const Numbering& numbering, const Json& statistics) {
   ROPEWALK_RETURN_IF_ERROR(rows_->sync());
   ROPEWALK_RETURN_IF_ERROR(rows_->close());
-  files_.push_back(
-      {"meta/episodes.jsonl", rows_->size(), static_cast<Sha256*>(rows_hash_.get())->finish_hex()});
+  files_.push_back({"meta/episodes.jsonl", rows_->size(), rows_hash_.finish_hex()});
   const auto put = [this](const std::string& path, const std::string& text) -> Status {
     ROPEWALK_RETURN_IF_ERROR(write_new_file(root_ / path, as_bytes(text)));
     files_.push_back({path, text.size(), sha256_hex(as_bytes(text))});

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ropewalk/base/codec/checksum.h"
 #include "ropewalk/base/io/file.h"
 #include "ropewalk/episode/numbering.h"
 
@@ -30,8 +31,9 @@ class SideFiles {
 
   /// Appends the row of one episode. `videos` are the cameras written as files for it.
   Status add(const NumberedEpisode& episode, std::int64_t videos);
-  /// Writes info.json, tasks.jsonl and stats.json and closes episodes.jsonl. `features` are the
-  /// declarations as the sink wrote them; `kept` the unknown members of the source's info.json.
+  /// Writes info.json, tasks.jsonl and stats.json and closes episodes.jsonl. `schema` declares the
+  /// features as the sink wrote them; its `extra` are the unknown members of the source's
+  /// info.json.
   Status finish(const Schema& schema, const Numbering& numbering, const Json& statistics);
 
   /// Complete after finish(): episodes.jsonl, info.json, stats.json, tasks.jsonl.
@@ -43,8 +45,7 @@ class SideFiles {
   std::filesystem::path root_;
   SideFileOptions options_;
   std::unique_ptr<Sink> rows_;
-  std::string rows_sha256_;
-  std::shared_ptr<void> rows_hash_;
+  Sha256 rows_hash_;
   std::vector<WrittenFile> files_;
   std::int64_t videos_ = 0;
 };

@@ -9,6 +9,7 @@
 #include "ropewalk/base/io/local_fs.h"
 #include "ropewalk/dataset/eva_hdf5/eva_hdf5.h"
 #include "ropewalk/dataset/eva_hdf5/items_internal.h"
+#include "ropewalk/episode/array_layout.h"
 #include "ropewalk/episode/dense_column.h"
 #include "ropewalk/episode/numbering.h"
 #include "ropewalk/episode/side_files.h"
@@ -22,42 +23,11 @@ using eva_hdf5::ItemWriter;
 constexpr std::string_view kDataPath =
     "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.hdf5";
 
-Status check_feature(const Feature& feature) {
-  const auto refuse = [&](std::string_view what) {
-    return unimplemented(fmt::format(
-        "feature {}: the HDF5 layout cannot hold {}; leave the feature out", feature.name, what));
-  };
-  switch (feature.kind) {
-    case FeatureKind::column:
-    case FeatureKind::image:
-    case FeatureKind::video:
-      break;
-    case FeatureKind::points:
-    case FeatureKind::audio:
-    case FeatureKind::events:
-      return refuse(fmt::format("features of kind {}", feature_kind_name(feature.kind)));
-  }
-  if (feature.own_timeline) return refuse("a stream of its own timeline");
-  if (feature.is_ragged()) return refuse("a ragged shape");
-  return ok_status();
-}
-
 /// Cameras in the order of the layout: inline images, then videos in the order of `video_keys`.
 std::vector<std::string> ordered_cameras(const Schema& schema, const Json& row) {
-  std::vector<std::string> keys;
-  if (const Json* listed = row.find("video_keys"); listed != nullptr && listed->is_array()) {
-    for (const Json& key : *listed->as_array()) {
-      if (const std::string* text = key.as_string()) keys.push_back(*text);
-    }
-  }
   std::vector<std::string> out;
   for (const Feature* image : schema.of_kind(FeatureKind::image)) out.push_back(image->name);
-  const auto videos_begin = static_cast<std::ptrdiff_t>(out.size());
-  for (const Feature* video : schema.of_kind(FeatureKind::video)) out.push_back(video->name);
-  std::stable_sort(out.begin() + videos_begin, out.end(),
-                   [&](const std::string& a, const std::string& b) {
-                     return std::ranges::find(keys, a) < std::ranges::find(keys, b);
-                   });
+  std::ranges::move(ordered_videos(schema, row), std::back_inserter(out));
   return out;
 }
 
@@ -356,7 +326,8 @@ Result<std::unique_ptr<EpisodeSink>> create_eva_hdf5_sink(const std::filesystem:
                                                           const EvaHdf5Options& options) {
   ROPEWALK_ASSIGN_OR_RETURN(const Hdf5Compression compression,
                             Hdf5Compression::parse(options.compression));
-  for (const Feature& feature : schema.features) ROPEWALK_RETURN_IF_ERROR(check_feature(feature));
+  for (const Feature& feature : schema.features)
+    ROPEWALK_RETURN_IF_ERROR(check_array_feature(feature, "HDF5"));
   SideFileOptions side;
   side.codebase_version = "hdf5";
   side.dataset_format = "hdf5";

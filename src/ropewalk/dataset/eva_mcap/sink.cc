@@ -11,6 +11,7 @@
 #include "ropewalk/dataset/eva_mcap/episode_body_internal.h"
 #include "ropewalk/dataset/eva_mcap/eva_mcap.h"
 #include "ropewalk/dataset/eva_mcap/frame_pump_internal.h"
+#include "ropewalk/episode/array_layout.h"
 #include "ropewalk/episode/side_files.h"
 #include "ropewalk/episode/statistics.h"
 #include "ropewalk/format/mcap/record_writer.h"
@@ -33,42 +34,6 @@ constexpr std::string_view kEncoding = "messagepack";
 constexpr std::uint64_t kPumpBytes = 64ULL << 20;
 /// A file waits for the disk; two of them are enough to hide that.
 constexpr std::size_t kMaxSealing = 2;
-
-Status check_feature(const Feature& feature) {
-  const auto refuse = [&](std::string_view what) {
-    return unimplemented(fmt::format(
-        "feature {}: the MCAP layout cannot hold {}; leave the feature out", feature.name, what));
-  };
-  switch (feature.kind) {
-    case FeatureKind::column:
-    case FeatureKind::image:
-    case FeatureKind::video:
-      break;
-    case FeatureKind::points:
-    case FeatureKind::audio:
-    case FeatureKind::events:
-      return refuse(fmt::format("features of kind {}", feature_kind_name(feature.kind)));
-  }
-  if (feature.own_timeline) return refuse("a stream of its own timeline");
-  if (feature.is_ragged()) return refuse("a ragged shape");
-  return ok_status();
-}
-
-/// Videos in the order of `video_keys`; those it does not list come last.
-std::vector<std::string> ordered_videos(const Schema& schema, const Json& row) {
-  std::vector<std::string> keys;
-  if (const Json* listed = row.find("video_keys"); listed != nullptr && listed->is_array()) {
-    for (const Json& key : *listed->as_array()) {
-      if (const std::string* text = key.as_string()) keys.push_back(*text);
-    }
-  }
-  std::vector<std::string> out;
-  for (const Feature* video : schema.of_kind(FeatureKind::video)) out.push_back(video->name);
-  std::ranges::stable_sort(out, {}, [&](const std::string& name) {
-    return std::ranges::find(keys, name) - keys.begin();
-  });
-  return out;
-}
 
 /// A clip with more pictures than the table has rows must not be cut in silence.
 Status check_count(const Episode& episode, const std::string& camera, std::int64_t length) {
@@ -414,7 +379,7 @@ Result<std::unique_ptr<EpisodeSink>> create_eva_mcap_sink(const std::filesystem:
                                                           const EvaMcapOptions& options) {
   ROPEWALK_RETURN_IF_ERROR(options.validate());
   for (const Feature& feature : schema.features) {
-    ROPEWALK_RETURN_IF_ERROR(check_feature(feature));
+    ROPEWALK_RETURN_IF_ERROR(check_array_feature(feature, "MCAP"));
   }
   if (schema.fps.num <= 0 || schema.fps.den <= 0 || schema.fps.den > 1'000'000'000) {
     return invalid_argument(

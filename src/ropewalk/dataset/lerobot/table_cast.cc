@@ -3,43 +3,10 @@
 #include <fmt/format.h>
 
 #include "ropewalk/dataset/lerobot/table_cast_internal.h"
+#include "ropewalk/episode/arrow_types.h"
 
 namespace ropewalk::lerobot {
 namespace {
-
-std::shared_ptr<arrow::DataType> element_type(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return arrow::boolean();
-    case DType::int8:
-      return arrow::int8();
-    case DType::int16:
-      return arrow::int16();
-    case DType::int32:
-      return arrow::int32();
-    case DType::int64:
-      return arrow::int64();
-    case DType::uint8:
-      return arrow::uint8();
-    case DType::uint16:
-      return arrow::uint16();
-    case DType::uint32:
-      return arrow::uint32();
-    case DType::uint64:
-      return arrow::uint64();
-    case DType::float16:
-      return arrow::float16();
-    case DType::float32:
-      return arrow::float32();
-    case DType::float64:
-      return arrow::float64();
-    case DType::string:
-      return arrow::utf8();
-    case DType::bytes:
-      return arrow::binary();
-  }
-  return arrow::binary();
-}
 
 Status missing(std::int64_t row) {
   return data_loss(fmt::format("row {} is null", row)).with_reason("value_missing");
@@ -208,7 +175,7 @@ std::shared_ptr<arrow::DataType> delivered_type(const Feature& feature) {
     return arrow::struct_(
         {arrow::field("bytes", arrow::binary()), arrow::field("path", arrow::utf8())});
   }
-  std::shared_ptr<arrow::DataType> type = element_type(feature.dtype);
+  std::shared_ptr<arrow::DataType> type = arrow_type(feature.dtype);
   if (feature.shape.size() == 1 && feature.shape[0] == 1) return type;
   if (feature.shape.size() == 1) {
     return arrow::fixed_size_list(type, static_cast<std::int32_t>(feature.shape[0]));
@@ -236,7 +203,7 @@ bool stores_as_declared(const arrow::DataType& stored, const Feature& feature) {
     }
   }
   const bool scalar = feature.shape.size() == 1 && feature.shape[0] == 1;
-  return depth == (scalar ? 0 : feature.shape.size()) && type->Equals(*element_type(feature.dtype));
+  return depth == (scalar ? 0 : feature.shape.size()) && type->Equals(*arrow_type(feature.dtype));
 }
 
 Result<std::shared_ptr<arrow::Array>> cast_column(const std::shared_ptr<arrow::Array>& column,
@@ -265,7 +232,7 @@ Result<std::shared_ptr<arrow::Array>> cast_column(const std::shared_ptr<arrow::A
     if (!empty.ok()) return from_arrow(empty.status());
     return *empty;
   }
-  ROPEWALK_ASSIGN_OR_RETURN(values, cast_values(values, element_type(feature.dtype)));
+  ROPEWALK_ASSIGN_OR_RETURN(values, cast_values(values, arrow_type(feature.dtype)));
   if (feature.shape.size() == 1) {
     return feature.shape[0] == 1 ? values : fixed_lists(values, feature.shape[0], rows);
   }

@@ -8,45 +8,12 @@
 #include <fmt/format.h>
 
 #include "ropewalk/dataset/lerobot/table_schema_internal.h"
+#include "ropewalk/episode/arrow_types.h"
 
 namespace ropewalk::lerobot_internal {
 namespace {
 
 constexpr std::size_t kMostDimensions = 5;  // Array5D is the last one that `datasets` knows
-
-std::shared_ptr<arrow::DataType> leaf_type(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return arrow::boolean();
-    case DType::int8:
-      return arrow::int8();
-    case DType::int16:
-      return arrow::int16();
-    case DType::int32:
-      return arrow::int32();
-    case DType::int64:
-      return arrow::int64();
-    case DType::uint8:
-      return arrow::uint8();
-    case DType::uint16:
-      return arrow::uint16();
-    case DType::uint32:
-      return arrow::uint32();
-    case DType::uint64:
-      return arrow::uint64();
-    case DType::float16:
-      return arrow::float16();
-    case DType::float32:
-      return arrow::float32();
-    case DType::float64:
-      return arrow::float64();
-    case DType::string:
-      return arrow::utf8();
-    case DType::bytes:
-      return arrow::binary();
-  }
-  return arrow::null();
-}
 
 std::shared_ptr<arrow::DataType> image_type() {
   return arrow::struct_(
@@ -56,7 +23,7 @@ std::shared_ptr<arrow::DataType> image_type() {
 std::shared_ptr<arrow::Field> column_field(const OutputFeature& output) {
   const Feature& feature = output.feature;
   if (output.storage == Storage::inline_image) return arrow::field(feature.name, image_type());
-  auto type = leaf_type(feature.dtype);
+  auto type = arrow_type(feature.dtype);
   if (feature.shape.size() == 1) {
     if (feature.shape[0] != 1) {
       type = arrow::fixed_size_list(arrow::field("item", type),
@@ -235,7 +202,7 @@ Result<std::shared_ptr<arrow::Array>> conform_column(const arrow::Array& column,
     return data_loss(fmt::format("column {}: {} values in {} rows, its shape asks for {} a row",
                                  feature.name, level->length(), rows, feature.elements()));
   }
-  const auto type = leaf_type(feature.dtype);
+  const auto type = arrow_type(feature.dtype);
   if (!level->type()->Equals(*type)) {
     auto cast = arrow::compute::Cast(*level, type, arrow::compute::CastOptions::Safe());
     if (!cast.ok()) {
