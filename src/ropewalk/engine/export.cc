@@ -59,7 +59,7 @@ Result<Snapshot> take_snapshot(const std::filesystem::path& path) {
 }
 
 struct Inventory {
-  std::vector<EpisodeFile> files;
+  std::vector<RevisionFile> files;
   std::uint64_t bytes = 0;
   std::string digest;
 };
@@ -77,12 +77,9 @@ Result<Inventory> take_inventory(const Snapshot& snapshot,
                     .verdict = info.verdict,
                     .note = info.note,
                     .files = {}};
-    ROPEWALK_ASSIGN_OR_RETURN(const auto files, snapshot.source->episode_files(position));
-    for (const EpisodeFile& file : files) {
-      row.files.push_back({file.path, file.size_bytes, file.modified_ns});
-      out.bytes += file.size_bytes;
-      out.files.push_back(file);
-    }
+    ROPEWALK_ASSIGN_OR_RETURN(row.files, snapshot.source->episode_files(position));
+    for (const RevisionFile& file : row.files) out.bytes += file.size_bytes;
+    out.files.insert(out.files.end(), row.files.begin(), row.files.end());
     rows.push_back(std::move(row));
   }
   out.digest = source_digest(rows);

@@ -70,24 +70,16 @@ Result<std::uint64_t> check_hashes(const Manifest& manifest, const std::filesyst
   return manifest.total_bytes();
 }
 
-// The source's episodes that the marker names, with the review state of the half's own rows.
-Result<std::vector<std::int64_t>> source_positions(const EpisodeSource& source,
+// Where the episodes that the marker names stand in the source.
+Result<std::vector<std::int64_t>> source_positions(const LerobotSource& source,
                                                    const SplitMarker& marker) {
   std::vector<std::int64_t> out;
   for (const std::int64_t index : marker.source_episode_indices) {
-    std::int64_t position = -1;
-    // Rows are nearly always in order: look where the index would be first.
-    if (index >= 0 && index < source.size() && source.info(index).index == index) {
-      position = index;
-    } else {
-      for (std::int64_t i = 0; i < source.size() && position < 0; ++i) {
-        if (source.info(i).index == index) position = i;
-      }
-    }
-    if (position < 0) {
+    const auto position = source.position_of(index);
+    if (!position) {
       return data_loss(fmt::format("source {} has no episode {} any more", source.name(), index));
     }
-    out.push_back(position);
+    out.push_back(*position);
   }
   return out;
 }

@@ -249,8 +249,8 @@ std::vector<std::string> LerobotSource::episode_paths(std::int64_t i) const {
   return out;
 }
 
-Result<std::vector<EpisodeFile>> LerobotSource::episode_files(std::int64_t i) const {
-  std::vector<EpisodeFile> out;
+Result<std::vector<RevisionFile>> LerobotSource::episode_files(std::int64_t i) const {
+  std::vector<RevisionFile> out;
   for (std::string& path : episode_paths(i)) {
     ROPEWALK_ASSIGN_OR_RETURN(auto found, file_info(impl_->root / path));
     if (found && found->is_symlink) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ropewalk/dataset/lerobot/probe.h"
+#include "ropewalk/dataset/lerobot/revision.h"
 #include "ropewalk/episode/episode.h"
 
 namespace ropewalk {
@@ -26,14 +27,6 @@ struct LerobotOptions {
   std::uint64_t index_cache_bytes = 64ULL << 20;  ///< of MP4 indices kept open
   ThreadPool* pool = nullptr;                     ///< for the survey; null: inline
   std::stop_token stop = {};                      ///< polled per episode of the survey
-};
-
-/// One file of an episode, for digests of what an export read.
-struct EpisodeFile {
-  std::string path;  ///< relative to the root, '/'-separated
-  std::uint64_t size_bytes = 0;
-  std::int64_t modified_ns = 0;
-  bool operator==(const EpisodeFile&) const = default;
 };
 
 /// Threads: const members may run concurrently.
@@ -74,7 +67,7 @@ class LerobotSource final : public EpisodeSource {
   /// camera of kind video. They need not exist.
   std::vector<std::string> episode_paths(std::int64_t i) const;
   /// The same with size and modification time; files that are not there are left out.
-  Result<std::vector<EpisodeFile>> episode_files(std::int64_t i) const;
+  Result<std::vector<RevisionFile>> episode_files(std::int64_t i) const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
