@@ -22,6 +22,7 @@ function(ropewalk_dep name)
   endif()
 endfunction()
 
+find_package(BZip2 QUIET)
 find_package(fmt QUIET GLOBAL)
 find_package(nlohmann_json QUIET GLOBAL)
 find_package(CLI11 QUIET GLOBAL)
@@ -41,6 +42,10 @@ ropewalk_dep(lz4 PACKAGE liblz4-dev PKGCONFIG liblz4)
 ropewalk_dep(deflate PACKAGE libdeflate-dev PKGCONFIG libdeflate)
 ropewalk_dep(isal PACKAGE libisal-dev PKGCONFIG libisal)
 ropewalk_dep(crypto PACKAGE libssl-dev PKGCONFIG libcrypto)
+ropewalk_dep(bz2 PACKAGE libbz2-dev TARGET BZip2::BZip2)
+# bag
+ropewalk_dep(sqlite3 PACKAGE libsqlite3-dev PKGCONFIG sqlite3)
+ropewalk_dep(yaml PACKAGE libyaml-dev PKGCONFIG yaml-0.1)
 # video
 ropewalk_dep(av PACKAGE "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev"
              PKGCONFIG libavformat libavcodec libswscale libavutil)

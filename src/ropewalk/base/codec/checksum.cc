@@ -58,4 +58,10 @@ std::string sha256_hex(ByteSpan bytes) {
   return hash.finish_hex();
 }
 
+std::string md5_hex(ByteSpan bytes) {
+  std::array<std::uint8_t, 16> digest{};
+  EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_md5(), nullptr);
+  return to_hex(digest);
+}
+
 }  // namespace ropewalk

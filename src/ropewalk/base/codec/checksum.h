@@ -1,5 +1,5 @@
 #pragma once
-// Checksums: CRC-32 (zlib, IEEE 802.3), CRC-32C (Castagnoli), SHA-256.
+// Checksums: CRC-32 (zlib, IEEE 802.3), CRC-32C (Castagnoli), SHA-256, MD5.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -34,5 +34,8 @@ class Sha256 {
 };
 
 std::string sha256_hex(ByteSpan bytes);
+
+/// MD5 as 32 lower-case hexadecimal digits: for formats that name things by it, never for safety.
+std::string md5_hex(ByteSpan bytes);
 
 }  // namespace ropewalk

@@ -2,6 +2,7 @@
 
 #include "ropewalk/base/codec/checksum.h"
 #include "ropewalk/base/codec/compression.h"
+#include "ropewalk/base/codec/stream.h"
 
 namespace ropewalk {
 namespace {
@@ -13,7 +14,7 @@ Bytes sample(std::size_t size) {
 }
 
 constexpr Compression kAll[] = {Compression::none, Compression::lz4_frame, Compression::zstd,
-                                Compression::gzip, Compression::zlib};
+                                Compression::gzip, Compression::zlib,      Compression::bzip2};
 
 TEST(Compression, RoundTripsEveryCodec) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{300'000}}) {
@@ -49,6 +50,76 @@ TEST(Compression, RefusesWrongSizesDamageAndBombs) {
     EXPECT_FALSE(decompress_exact(codec, packed, out).ok()) << compression_name(codec);
     EXPECT_FALSE(decompress(codec, packed, 1 << 22).ok()) << compression_name(codec);
   }
+}
+
+TEST(Compression, StreamsDecodePieceByPieceOverSeveralFrames) {
+  const Bytes input = sample(300'000);
+  for (const Compression codec : {Compression::lz4_frame, Compression::zstd, Compression::bzip2}) {
+    Bytes packed;
+    ASSERT_TRUE(compress(codec, input, 0, packed).ok());
+    ASSERT_TRUE(compress(codec, input, 0, packed).ok());
+    std::size_t at = 0;
+    Bytes out;
+    const Status status = decompress_stream(
+        codec,
+        [&]() -> Result<ByteSpan> {
+          const std::size_t part = std::min<std::size_t>(777, packed.size() - at);
+          at += part;
+          return ByteSpan(packed).subspan(at - part, part);
+        },
+        [&](ByteSpan piece) {
+          out.insert(out.end(), piece.begin(), piece.end());
+          return ok_status();
+        });
+    EXPECT_TRUE(status.ok()) << compression_name(codec) << ": " << status.to_string();
+    ASSERT_EQ(out.size(), 2 * input.size()) << compression_name(codec);
+    EXPECT_TRUE(std::equal(input.begin(), input.end(), out.begin()));
+    EXPECT_TRUE(std::equal(input.begin(), input.end(),
+                           out.begin() + static_cast<std::ptrdiff_t>(input.size())));
+  }
+  EXPECT_EQ(
+      decompress_stream(Compression::gzip, read_once({}), [](ByteSpan) { return ok_status(); })
+          .code(),
+      StatusCode::unimplemented);
+}
+
+TEST(Compression, PrefixOfACutFrameIsAPrefixOfTheContent) {
+  Bytes input(2'500'000);
+  std::uint32_t state = 1;
+  for (std::uint8_t& byte : input) {
+    state = state * 1664525 + 1013904223;
+    byte = static_cast<std::uint8_t>(state >> 29);
+  }
+  for (const Compression codec : {Compression::lz4_frame, Compression::zstd, Compression::bzip2}) {
+    Bytes packed;
+    ASSERT_TRUE(compress(codec, input, 0, packed).ok());
+    const Bytes whole = decompress_prefix(codec, packed, input.size());
+    EXPECT_EQ(whole, input) << compression_name(codec);
+    const Bytes half =
+        decompress_prefix(codec, ByteSpan(packed).first(packed.size() / 2), input.size());
+    EXPECT_GT(half.size(), 100'000u) << compression_name(codec);
+    ASSERT_LT(half.size(), input.size());
+    EXPECT_TRUE(std::equal(half.begin(), half.end(), input.begin())) << compression_name(codec);
+    EXPECT_EQ(decompress_prefix(codec, packed, 1000).size(), 1000u);
+    EXPECT_TRUE(decompress_prefix(codec, as_bytes("no frame at all"), 1000).empty());
+  }
+  EXPECT_EQ(decompress_prefix(Compression::none, ByteSpan(input).first(9), 5).size(), 5u);
+}
+
+TEST(Compression, CheckedLz4FrameHasTheFlagsThatRos1Takes) {
+  const Bytes input = sample(300'000);
+  Bytes packed;
+  ASSERT_TRUE(compress_lz4_checked(input, packed).ok());
+  ASSERT_GT(packed.size(), 7u);
+  EXPECT_EQ(to_hex(ByteSpan(packed).first(5)), "04224d1864");  // magic, then the flags
+  Bytes out(input.size());
+  EXPECT_TRUE(decompress_exact(Compression::lz4_frame, packed, out).ok());
+  EXPECT_EQ(out, input);
+}
+
+TEST(Checksum, Md5MatchesTheSpecification) {
+  EXPECT_EQ(md5_hex({}), "d41d8cd98f00b204e9800998ecf8427e");
+  EXPECT_EQ(md5_hex(as_bytes("message digest")), "f96b697d7cb7938d525a2f31aaf161d0");
 }
 
 TEST(Checksum, MatchesPublishedCheckValues) {

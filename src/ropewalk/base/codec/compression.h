@@ -8,15 +8,20 @@
 
 namespace ropewalk {
 
-enum class Compression : std::uint8_t { none, lz4_frame, zstd, gzip, zlib };
+enum class Compression : std::uint8_t { none, lz4_frame, zstd, gzip, zlib, bzip2 };
 
-/// "none", "lz4", "zstd", "gzip", "zlib".
+/// "none", "lz4", "zstd", "gzip", "zlib", "bz2".
 std::string_view compression_name(Compression codec);
 std::optional<Compression> compression_from_name(std::string_view name);
 
 /// Compresses `input` as one frame appended to `out`. Level 0 means the default: lz4 fast, zstd 1,
-/// gzip and zlib 6. Errors: invalid_argument for a level the codec does not have; internal.
+/// gzip and zlib 6, bzip2 9. Errors: invalid_argument for a level the codec does not have;
+/// internal.
 Status compress(Compression codec, ByteSpan input, int level, Bytes& out);
+
+/// Appends `input` as an LZ4 frame with independent blocks, a checksum of the content and no stated
+/// size: the only kind that the LZ4 reader of ROS 1 takes.
+Status compress_lz4_checked(ByteSpan input, Bytes& out);
 
 /// Decodes one frame whose decoded size is known, straight into `out`.
 /// Errors: data_loss when the frame is damaged, ends early, or decodes to another size than `out`.
