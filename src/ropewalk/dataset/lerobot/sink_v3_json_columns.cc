@@ -22,7 +22,7 @@ JsonType& member_of(JsonType& type, std::string_view key) {
   for (auto& [name, member] : type.members) {
     if (name == key) return member;
   }
-  return type.members.emplace_back(std::string(key), JsonType()).second;
+  return type.members.emplace_back(JsonType::Member{std::string(key), {}}).type;
 }
 
 arrow::Status append(arrow::ArrayBuilder& builder, const JsonType& type, const Json* value) {
@@ -44,7 +44,7 @@ arrow::Status append(arrow::ArrayBuilder& builder, const JsonType& type, const J
       auto& list = static_cast<arrow::ListBuilder&>(builder);
       ARROW_RETURN_NOT_OK(list.Append());
       for (const Json& item : *value->as_array()) {
-        ARROW_RETURN_NOT_OK(append(*list.value_builder(), type.members.front().second, &item));
+        ARROW_RETURN_NOT_OK(append(*list.value_builder(), type.members.front().type, &item));
       }
       return arrow::Status::OK();
     }
@@ -71,7 +71,7 @@ void JsonType::unite(const Json& value) {
                        (found == Kind::integer || found == Kind::number);
   if (kind == Kind::none) {
     kind = found;
-    if (kind == Kind::list) members.emplace_back("item", JsonType());
+    if (kind == Kind::list) members.push_back({"item", {}});
   } else if (numeric && kind != found) {
     kind = Kind::number;
   } else if (kind != found) {
@@ -80,7 +80,7 @@ void JsonType::unite(const Json& value) {
     return;
   }
   if (found == Kind::list) {
-    for (const Json& item : *value.as_array()) members.front().second.unite(item);
+    for (const Json& item : *value.as_array()) members.front().type.unite(item);
   } else if (found == Kind::object) {
     for (const auto& [key, item] : *value.as_object()) member_of(*this, key).unite(item);
   }
@@ -99,7 +99,7 @@ std::shared_ptr<arrow::DataType> JsonType::arrow_type() const {
     case Kind::text:
       return arrow::utf8();
     case Kind::list: {
-      const auto item = members.front().second.arrow_type();
+      const auto item = members.front().type.arrow_type();
       return item == nullptr ? nullptr : arrow::list(arrow::field("item", item));
     }
     case Kind::object: {
@@ -121,7 +121,7 @@ void JsonColumns::observe(const Json& row, std::span<const std::string_view> ski
     type.unite(value);
     if (key != "quality_issues" || type.kind != Kind::list) continue;
     // An issue has these even where no row has an issue.
-    JsonType& item = type.members.front().second;
+    JsonType& item = type.members.front().type;
     if (item.kind == Kind::none) item.kind = Kind::object;
     if (item.kind != Kind::object) continue;
     for (const char* name : {"severity", "code", "detail"}) {

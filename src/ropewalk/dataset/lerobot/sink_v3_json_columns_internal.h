@@ -19,13 +19,18 @@ namespace ropewalk::lerobot_internal {
 /// The union of the JSON values seen at one place.
 struct JsonType {
   enum class Kind : std::uint8_t { none, boolean, integer, number, string, list, object, text };
+  struct Member;
   Kind kind = Kind::none;
-  std::vector<std::pair<std::string, JsonType>>
-      members;  ///< of an object; a list has one, its item
+  std::vector<Member> members;  ///< of an object; a list has one, its item
 
   void unite(const Json& value);
   /// Returns null for an object without a member in any row: Parquet has no such struct.
   std::shared_ptr<arrow::DataType> arrow_type() const;
+};
+
+struct JsonType::Member {
+  std::string name;
+  JsonType type;
 };
 
 /// Not thread-safe. Memory: the union of the keys.
