@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ReaderOptions options;
   options.limits.max_chunk_bytes = 1 << 20;
   options.limits.max_record_bytes = 1 << 20;
-  options.lenient_crc = true;
+  options.lenient = true;
   options.cache_bytes = 4096;
   const auto reader = Reader::open(source, options);
   if (!reader.ok()) return 0;

@@ -106,6 +106,36 @@ TEST(Compression, PrefixOfACutFrameIsAPrefixOfTheContent) {
   EXPECT_EQ(decompress_prefix(Compression::none, ByteSpan(input).first(9), 5).size(), 5u);
 }
 
+TEST(Compression, CutAndDamagedFramesGiveTheirWholeBlocks) {
+  Bytes input(1'000'000);
+  std::uint32_t state = 1;
+  for (auto& byte : input) {
+    state = state * 1664525 + 1013904223;
+    byte = static_cast<std::uint8_t>((state >> 24) & 0x3F);
+  }
+  for (const Compression codec : {Compression::zstd, Compression::lz4_frame}) {
+    Bytes packed;
+    ASSERT_TRUE(compress(codec, input, 0, packed).ok());
+    EXPECT_EQ(decompress_prefix(codec, packed, 1 << 30), input);
+    std::size_t before = 0;
+    for (const std::size_t percent : {1u, 25u, 50u, 75u, 99u}) {
+      const Bytes prefix =
+          decompress_prefix(codec, ByteSpan(packed).first(packed.size() * percent / 100), 1 << 30);
+      EXPECT_GE(prefix.size(), before);
+      EXPECT_LT(prefix.size(), input.size());
+      EXPECT_GE(prefix.size() + (128 << 10) + (64 << 10), input.size() * percent / 100);
+      EXPECT_TRUE(std::ranges::equal(prefix, ByteSpan(input).first(prefix.size())));
+      before = prefix.size();
+    }
+    EXPECT_GT(before, input.size() / 2);
+    EXPECT_EQ(decompress_prefix(codec, packed, 1000).size(), 1000u);
+    for (std::size_t i = 0; i < 64; ++i) packed[packed.size() / 2 + i] ^= 0x5A;
+    const Bytes prefix = decompress_prefix(codec, packed, 1 << 30);
+    EXPECT_GT(prefix.size(), input.size() / 4) << compression_name(codec);
+    EXPECT_TRUE(decompress_prefix(codec, as_bytes("not a frame at all"), 1 << 30).empty());
+  }
+}
+
 TEST(Compression, CheckedLz4FrameHasTheFlagsThatRos1Takes) {
   const Bytes input = sample(300'000);
   Bytes packed;

@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <memory>
 #include <string_view>
@@ -164,7 +165,37 @@ PieceReader read_once(ByteSpan bytes) {
   };
 }
 
-Bytes decompress_prefix(Compression codec, ByteSpan input, std::uint64_t max_bytes) {
+namespace {
+
+// Both codecs say how many bytes they want next: with exactly those, one call takes one block, and
+// an error costs nothing of the blocks before it.
+template <typename Step>
+Bytes decode_blocks(ByteSpan input, std::uint64_t max_bytes, std::size_t first, Step step) {
+  constexpr std::size_t kRoomBytes = std::size_t{256} << 10;
+  Bytes out;
+  std::size_t produced = 0;
+  std::size_t consumed = 0;
+  std::size_t wanted = first;
+  while (produced < max_bytes && wanted != 0) {
+    const std::size_t room =
+        static_cast<std::size_t>(std::min<std::uint64_t>(kRoomBytes, max_bytes - produced));
+    if (out.size() < produced + room) {
+      out.resize(
+          std::max(produced + room, static_cast<std::size_t>(std::min<std::uint64_t>(
+                                        max_bytes, produced + std::max(produced / 2, room)))));
+    }
+    std::size_t taken = std::min(wanted, input.size() - consumed);
+    std::size_t given = room;
+    if (!step(out.data() + produced, given, input.data() + consumed, taken, wanted)) break;
+    consumed += taken;
+    produced += given;
+    if (taken == 0 && given == 0) break;
+  }
+  out.resize(produced);
+  return out;
+}
+
+Bytes prefix_of_stream(Compression codec, ByteSpan input, std::uint64_t max_bytes) {
   Bytes out;
   // Damage is what this function is for: what came before it counts.
   std::ignore = decompress_stream(codec, read_once(input), [&](ByteSpan piece) -> Status {
@@ -174,6 +205,61 @@ Bytes decompress_prefix(Compression codec, ByteSpan input, std::uint64_t max_byt
     return taken == piece.size() ? ok_status() : resource_exhausted("enough");
   });
   return out;
+}
+
+}  // namespace
+
+Bytes decompress_prefix(Compression codec, ByteSpan input, std::uint64_t max_bytes) {
+  switch (codec) {
+    case Compression::none:
+      return Bytes(input.begin(),
+                   input.begin() + static_cast<std::ptrdiff_t>(
+                                       std::min<std::uint64_t>(input.size(), max_bytes)));
+    case Compression::zstd: {
+      const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> owner(ZSTD_createDCtx(),
+                                                                       &ZSTD_freeDCtx);
+      ZSTD_DCtx* context = owner.get();
+      if (context == nullptr) return {};
+      // A window larger than what may come out is a claim that only costs memory.
+      ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax,
+                             std::clamp(static_cast<int>(std::bit_width(max_bytes)), 23, 27));
+      Bytes out = decode_blocks(input, max_bytes, 5,
+                                [&](std::uint8_t* to, std::size_t& given, const std::uint8_t* from,
+                                    std::size_t& taken, std::size_t& wanted) {
+                                  ZSTD_outBuffer target{to, given, 0};
+                                  ZSTD_inBuffer source{from, taken, 0};
+                                  const std::size_t hint =
+                                      ZSTD_decompressStream(context, &target, &source);
+                                  if (ZSTD_isError(hint)) return false;
+                                  given = target.pos;
+                                  taken = source.pos;
+                                  wanted = hint;
+                                  return true;
+                                });
+      return out;
+    }
+    case Compression::lz4_frame: {
+      LZ4F_dctx* raw = nullptr;
+      if (LZ4F_isError(LZ4F_createDecompressionContext(&raw, LZ4F_VERSION))) return {};
+      const std::unique_ptr<LZ4F_dctx, decltype(&LZ4F_freeDecompressionContext)> context(
+          raw, &LZ4F_freeDecompressionContext);
+      return decode_blocks(input, max_bytes, 7,
+                           [&](std::uint8_t* to, std::size_t& given, const std::uint8_t* from,
+                               std::size_t& taken, std::size_t& wanted) {
+                             const std::size_t hint =
+                                 LZ4F_decompress(context.get(), to, &given, from, &taken, nullptr);
+                             if (LZ4F_isError(hint)) return false;
+                             wanted = hint;
+                             return true;
+                           });
+    }
+    case Compression::bzip2:
+      return prefix_of_stream(codec, input, max_bytes);
+    case Compression::gzip:
+    case Compression::zlib:
+      return {};
+  }
+  return {};
 }
 
 }  // namespace ropewalk

@@ -47,7 +47,7 @@ Result<std::vector<McapInput>> open_inputs(const std::vector<std::string>& paths
     return invalid_argument("standard input can be read only once");
   }
   mcap::ReaderOptions options;
-  options.lenient_crc = lenient_crc;
+  options.lenient = lenient_crc;
   options.cache_bytes = std::max<std::uint64_t>(8ULL << 20, options.cache_bytes / paths.size());
   std::vector<McapInput> inputs;
   for (const std::string& path : paths) {

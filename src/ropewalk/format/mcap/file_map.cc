@@ -163,6 +163,7 @@ Status harvest_definitions(FileMap& map) {
     if (!unknown && !(ids.empty() && !(channels_known && schemas_known))) continue;
     ProblemList ignored;  // told again by whoever reads the messages
     ROPEWALK_RETURN_IF_ERROR(load_segment(map, segment, loaded, ignored));
+    if (loaded.damaged) continue;
     ChunkWalker walker(loaded.records);
     std::uint8_t opcode = 0;
     ByteSpan content;
@@ -183,32 +184,47 @@ Status harvest_definitions(FileMap& map) {
 
 }  // namespace
 
-void FileMap::define(Schema schema, std::uint64_t offset, std::uint64_t length) {
+void FileMap::define(Schema schema, std::uint64_t offset, std::uint64_t length, bool loose) {
   if (schema.id == 0) {
     report(ProblemKind::bad_record, offset, length, "Schema with id 0 is ignored");
     return;
   }
   const std::uint16_t id = schema.id;
-  const auto [it, added] = schemas.try_emplace(id, std::move(schema));
-  if (!added && !(it->second == schema)) {
+  const auto it = schemas.find(id);
+  if (it == schemas.end()) {
+    schemas.emplace(id, std::move(schema));
+    return;
+  }
+  const bool differs = !(it->second == schema);
+  if (differs) {
     report(ProblemKind::conflicting_definition, offset, length,
            fmt::format("schema {}: \"{}\", and now \"{}\"", id, it->second.name, schema.name));
+    ambiguous_schemas.insert(id);
+  }
+  if (loose && ambiguous_schemas.contains(id)) {
+    loose_definitions.push_back({.offset = offset, .schema = std::move(schema), .channel = {}});
   }
 }
 
-void FileMap::define(Channel channel, std::uint64_t offset, std::uint64_t length) {
+void FileMap::define(Channel channel, std::uint64_t offset, std::uint64_t length, bool loose) {
   const std::uint16_t id = channel.id;
-  const auto [it, added] = channels.try_emplace(id, std::move(channel));
-  if (!added && !(it->second == channel)) {
-    report(ProblemKind::conflicting_definition, offset, length,
-           fmt::format("channel {}: \"{}\", and now \"{}\"", id, it->second.topic, channel.topic));
+  const auto it = channels.find(id);
+  if (it == channels.end()) {
+    if (auto key = duplicate_key(channel.metadata)) {
+      report(ProblemKind::duplicate_key, offset, length,
+             fmt::format("channel \"{}\": key \"{}\"", channel.topic, *key));
+    }
+    channels.emplace(id, std::move(channel));
     return;
   }
-  if (added) {
-    if (auto key = duplicate_key(it->second.metadata)) {
-      report(ProblemKind::duplicate_key, offset, length,
-             fmt::format("channel \"{}\": key \"{}\"", it->second.topic, *key));
-    }
+  const bool differs = !(it->second == channel);
+  if (differs) {
+    report(ProblemKind::conflicting_definition, offset, length,
+           fmt::format("channel {}: \"{}\", and now \"{}\"", id, it->second.topic, channel.topic));
+    ambiguous_channels.insert(id);
+  }
+  if (loose && ambiguous_channels.contains(id)) {
+    loose_definitions.push_back({.offset = offset, .schema = {}, .channel = std::move(channel)});
   }
 }
 
@@ -300,7 +316,16 @@ Status open_file_map(FileMap& map) {
   // The magic and the header come first, whatever the rest is like.
   RecordReader start(*map.source, 0, map.source->size(), 4096, map.options.limits);
   auto first = start.next();
-  if (!first.ok() && start.position() == 0) return std::move(first).status();
+  if (!first.ok() && start.position() == 0) {
+    if (!map.options.lenient || first.status().code() != StatusCode::data_loss) {
+      return std::move(first).status();
+    }
+    ROPEWALK_RETURN_IF_ERROR(scan_damaged_start(map, std::move(first).status()));
+    return harvest_definitions(map);
+  }
+  if (first.ok() && !first->has_value()) {
+    map.report(ProblemKind::no_records, kMagic.size(), 0, "nothing stands behind the magic");
+  }
   if (first.ok() && first->has_value() && (*first)->is(Opcode::header)) {
     if (auto content = start.content(); content.ok()) {
       if (auto header = parse_header(*content); header.ok()) map.header = std::move(*header);

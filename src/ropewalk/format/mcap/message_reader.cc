@@ -5,12 +5,10 @@
 // serves both directions: segments are activated in the order of their first key, and an activated
 // segment gives its messages in the order of (key, place).
 #include <algorithm>
-#include <deque>
-#include <map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
+#include "ropewalk/format/mcap/bindings_internal.h"
 #include "ropewalk/format/mcap/reader_internal.h"
 
 namespace ropewalk::mcap {
@@ -32,17 +30,6 @@ struct Active {
   std::uint64_t key() const { return entries[at].key; }
 };
 
-struct Binding {
-  const Channel* channel = nullptr;
-  const Schema* schema = nullptr;
-  bool wanted = false;
-  bool overridden = false;  // look into overrides for the place
-};
-
-// Definitions that differ from the one in force before them, by the place from which they are
-// valid: segment, offset in it.
-using Overrides = std::map<std::pair<std::size_t, std::uint64_t>, Binding>;
-
 }  // namespace
 
 struct MessageReader::Impl {
@@ -52,12 +39,7 @@ struct MessageReader::Impl {
   ProblemList problems;
 
   std::vector<Segment> segments;  // verified copies
-  std::optional<std::unordered_set<std::string>> topics;
-  std::vector<Binding> bindings;                 // by channel id
-  std::map<std::uint16_t, Overrides> overrides;  // by channel id
-  std::deque<Channel> own_channels;              // defined in chunks, or placeholders
-  std::deque<Schema> own_schemas;
-  std::map<std::uint16_t, const Schema*> schema_now;  // redefined in chunks
+  Bindings bindings;
 
   // File order.
   std::size_t next_segment = 0;
@@ -81,17 +63,15 @@ struct MessageReader::Impl {
   bool in_time(std::uint64_t time) const {
     return time >= query.begin_time && time <= query.last_time;
   }
-  bool topic_wanted(const std::string& topic) const {
-    return !topics.has_value() || topics->contains(topic);
+  Extent extent_of(std::size_t segment) const {
+    return {.offset = segments[segment].offset,
+            .length = segments[segment].end - segments[segment].offset};
   }
 
   void start();
   bool may_hold(Segment& segment);
-  Binding bind(const Channel& channel);
-  const Binding& binding_of(std::uint16_t id, std::size_t segment, std::uint64_t offset);
-  void on_schema(ByteSpan content, const Segment& segment);
-  void on_channel(ByteSpan content, std::size_t segment, std::uint64_t offset);
-  void on_other(std::uint8_t opcode, const Segment& segment, std::uint64_t offset);
+  void on_other(std::uint8_t opcode, ByteSpan content, const Active& active, std::uint64_t offset);
+  bool read_all_definitions();
   bool deliver(Active& active, std::uint64_t offset, const Message& message, MessageView& out);
   bool next_in_file_order(MessageView& out);
   bool next_by_time(MessageView& out);
@@ -130,14 +110,22 @@ bool MessageReader::next(MessageView& out) {
 }
 
 void MessageReader::Impl::start() {
-  if (query.topics.has_value()) {
-    topics.emplace(query.topics->begin(), query.topics->end());
-  }
-  for (const auto& [id, channel] : map->channels) {
-    if (bindings.size() <= id) bindings.resize(id + std::size_t{1});
-    bindings[id] = bind(channel);
-  }
+  bindings.start(map->schemas, map->channels, query.topics);
+  for (const std::uint16_t id : map->ambiguous_channels) bindings.mark_ambiguous(id);
   segments = map->segments;
+  for (const LooseDefinition& loose : map->loose_definitions) {
+    const auto next = std::ranges::upper_bound(segments, loose.offset, {}, &Segment::offset);
+    const Place place{.segment = static_cast<std::size_t>(next - segments.begin()), .offset = 0};
+    ProblemList told_before;
+    if (loose.channel.has_value()) {
+      bindings.on_channel(*loose.channel, place, {.offset = loose.offset}, told_before);
+    } else {
+      bindings.on_schema(*loose.schema, place, {.offset = loose.offset}, told_before);
+    }
+  }
+  if (bindings.take_new_ambiguity() || !map->ambiguous_channels.empty()) {
+    if (query.order != Order::file && !read_all_definitions()) return;
+  }
   const bool filtered = query.topics.has_value() || query.begin_time != 0 ||
                         query.last_time != std::numeric_limits<std::uint64_t>::max();
   if (query.order == Order::file && !filtered) return;
@@ -162,129 +150,70 @@ bool MessageReader::Impl::may_hold(Segment& segment) {
   if (index.message_end_time < query.begin_time || index.message_start_time > query.last_time) {
     return false;
   }
-  if (!topics.has_value()) return true;
-  return std::ranges::any_of(index.message_index_offsets, [&](const auto& entry) {
-    const std::uint16_t id = entry.first;
-    // A channel that is not known yet may turn out to be wanted.
-    return id >= bindings.size() || bindings[id].channel == nullptr || bindings[id].wanted ||
-           bindings[id].overridden;
-  });
+  if (!query.topics.has_value()) return true;
+  // A channel that is not known yet may turn out to be wanted.
+  return std::ranges::any_of(index.message_index_offsets,
+                             [&](const auto& entry) { return bindings.may_want(entry.first); });
 }
 
-Binding MessageReader::Impl::bind(const Channel& channel) {
-  Binding out{.channel = &channel, .schema = nullptr, .wanted = topic_wanted(channel.topic)};
-  if (channel.schema_id == 0) return out;
-  if (const auto own = schema_now.find(channel.schema_id); own != schema_now.end()) {
-    out.schema = own->second;
-  } else if (const auto it = map->schemas.find(channel.schema_id); it != map->schemas.end()) {
-    out.schema = &it->second;
+// A record of a segment that is no message.
+void MessageReader::Impl::on_other(std::uint8_t opcode, ByteSpan content, const Active& active,
+                                   std::uint64_t offset) {
+  const std::size_t segment = active.segment;
+  const Place place{.segment = segment, .offset = offset};
+  if (opcode == static_cast<std::uint8_t>(Opcode::schema)) {
+    bindings.on_schema(content, place, extent_of(segment), problems, !active.loaded.damaged);
+  } else if (opcode == static_cast<std::uint8_t>(Opcode::channel)) {
+    bindings.on_channel(content, place, extent_of(segment), problems, !active.loaded.damaged);
+  } else if (opcode <= static_cast<std::uint8_t>(Opcode::data_end)) {
+    problems.push_back({.kind = ProblemKind::nested_record,
+                        .offset = extent_of(segment).offset,
+                        .length = extent_of(segment).length,
+                        .detail = fmt::format("{} at byte {} of the chunk is not entered",
+                                              opcode_name(opcode), offset)});
   }
-  return out;
 }
 
-const Binding& MessageReader::Impl::binding_of(std::uint16_t id, std::size_t segment,
-                                               std::uint64_t offset) {
-  if (id >= bindings.size()) bindings.resize(id + std::size_t{1});
-  Binding& base = bindings[id];
-  if (base.overridden) {
-    const Overrides& of_id = overrides.at(id);
-    const auto after = of_id.upper_bound({segment, offset});
-    if (after != of_id.begin()) return std::prev(after)->second;
-  }
-  if (base.channel == nullptr) {
-    Channel placeholder;
-    placeholder.id = id;
-    placeholder.topic = fmt::format("unknown/{}", id);
-    own_channels.push_back(std::move(placeholder));
-    base.channel = &own_channels.back();
-    base.wanted = topic_wanted(base.channel->topic);
-    problems.push_back(
-        {.kind = ProblemKind::unknown_channel,
-         .offset = segments[segment].offset,
-         .length = segments[segment].end - segments[segment].offset,
-         .detail = fmt::format("no Channel with id {}: delivered as {}", id, base.channel->topic)});
-  } else if (base.channel->schema_id != 0 && base.schema == nullptr) {
-    problems.push_back({.kind = ProblemKind::missing_schema,
-                        .offset = segments[segment].offset,
-                        .length = 0,
-                        .detail = fmt::format("channel \"{}\": no Schema with id {}",
-                                              base.channel->topic, base.channel->schema_id)});
-    static const Schema kNone;
-    base.schema = &kNone;  // told once; delivered as null
-  }
-  return base;
-}
-
-void MessageReader::Impl::on_schema(ByteSpan content, const Segment& segment) {
-  auto schema = parse_schema(content);
-  if (!schema.ok() || schema->id == 0) return;
-  const std::uint16_t id = schema->id;
-  const Schema* known = nullptr;
-  if (const auto own = schema_now.find(id); own != schema_now.end()) {
-    known = own->second;
-  } else if (const auto it = map->schemas.find(id); it != map->schemas.end()) {
-    known = &it->second;
-  }
-  if (known != nullptr && *known == *schema) return;
-  if (known != nullptr) {
-    problems.push_back({.kind = ProblemKind::conflicting_definition,
-                        .offset = segment.offset,
-                        .length = segment.end - segment.offset,
-                        .detail = fmt::format("schema {}: \"{}\", and now \"{}\"", id, known->name,
-                                              schema->name)});
-  }
-  own_schemas.push_back(std::move(*schema));
-  schema_now[id] = &own_schemas.back();
-}
-
-void MessageReader::Impl::on_channel(ByteSpan content, std::size_t segment, std::uint64_t offset) {
-  auto channel = parse_channel(content);
-  if (!channel.ok()) return;
-  const std::uint16_t id = channel->id;
-  if (id >= bindings.size()) bindings.resize(id + std::size_t{1});
-  const bool known = bindings[id].channel != nullptr;
-  if (known) {
-    const Binding& now = binding_of(id, segment, offset);
-    const auto schema = schema_now.find(channel->schema_id);
-    const bool same_schema = schema == schema_now.end() || schema->second == now.schema;
-    if (*now.channel == *channel && same_schema) return;
-    if (!(*now.channel == *channel)) {
-      problems.push_back({.kind = ProblemKind::conflicting_definition,
-                          .offset = segments[segment].offset,
-                          .length = segments[segment].end - segments[segment].offset,
-                          .detail = fmt::format("channel {}: \"{}\", and now \"{}\"", id,
-                                                now.channel->topic, channel->topic)});
+// One id means several things, and chunks are not read in the order of the file: all definitions
+// are met in that order once. Returns false when the source fails.
+bool MessageReader::Impl::read_all_definitions() {
+  ProblemList ignored;
+  LoadedSegment loaded;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (!segments[i].is_chunk) continue;
+    status = load_segment(*map, segments[i], loaded, ignored);
+    if (!status.ok()) return false;
+    ChunkWalker records(loaded.records);
+    std::uint8_t opcode = 0;
+    ByteSpan content;
+    for (std::uint64_t offset = 0; records.next(opcode, content); offset = records.position()) {
+      const Place place{.segment = i, .offset = offset};
+      if (opcode == static_cast<std::uint8_t>(Opcode::schema)) {
+        bindings.on_schema(content, place, extent_of(i), ignored, !loaded.damaged);
+      } else if (opcode == static_cast<std::uint8_t>(Opcode::channel)) {
+        bindings.on_channel(content, place, extent_of(i), ignored, !loaded.damaged);
+      }
     }
   }
-  own_channels.push_back(std::move(*channel));
-  const Binding bound_here = bind(own_channels.back());
-  if (!known) {
-    bindings[id] = bound_here;
-    return;
-  }
-  bindings[id].overridden = true;
-  overrides[id][{segment, offset}] = bound_here;
-}
-
-void MessageReader::Impl::on_other(std::uint8_t opcode, const Segment& segment,
-                                   std::uint64_t offset) {
-  const bool legal = opcode >= 0x80 || opcode > static_cast<std::uint8_t>(Opcode::data_end);
-  if (legal) return;
-  problems.push_back({.kind = ProblemKind::nested_record,
-                      .offset = segment.offset,
-                      .length = segment.end - segment.offset,
-                      .detail = fmt::format("{} at byte {} of the chunk is not entered",
-                                            opcode_name(opcode), offset)});
+  static_cast<void>(bindings.take_new_ambiguity());
+  return true;
 }
 
 bool MessageReader::Impl::deliver(Active& active, std::uint64_t offset, const Message& message,
                                   MessageView& out) {
-  const Binding& binding = binding_of(message.channel_id, active.segment, offset);
+  const Binding& binding =
+      bindings.of(message.channel_id, {.segment = active.segment, .offset = offset},
+                  extent_of(active.segment), problems);
   if (!binding.wanted) return false;
   static_cast<Message&>(out) = message;
   out.channel = binding.channel;
-  out.schema = binding.schema != nullptr && binding.schema->id != 0 ? binding.schema : nullptr;
+  out.schema = binding.schema_or_null();
   out.verified = active.loaded.verified;
+  out.chunk = segments[active.segment].is_chunk ? &segments[active.segment].index : nullptr;
+  out.place = {.log_time = message.log_time,
+               .offset = offset,
+               .segment = static_cast<std::uint32_t>(active.segment),
+               .channel_id = message.channel_id};
   return true;
 }
 
@@ -316,12 +245,8 @@ bool MessageReader::Impl::next_in_file_order(MessageView& out) {
         } else if (in_time(message.log_time) && deliver(*walked, offset, message, out)) {
           return true;
         }
-      } else if (opcode == static_cast<std::uint8_t>(Opcode::schema)) {
-        on_schema(content, segment);
-      } else if (opcode == static_cast<std::uint8_t>(Opcode::channel)) {
-        on_channel(content, walked->segment, offset);
       } else {
-        on_other(opcode, segment, offset);
+        on_other(opcode, content, *walked, offset);
       }
       offset = walker.position();
     }
@@ -379,18 +304,14 @@ bool MessageReader::Impl::activate(std::size_t number) {
         ++bad_messages;
         continue;
       }
-      if (!in_time(message.log_time) || !binding_of(message.channel_id, number, offset).wanted) {
-        continue;
-      }
+      if (!in_time(message.log_time)) continue;
+      const Place place{.segment = number, .offset = offset};
+      if (!bindings.of(message.channel_id, place, extent_of(number), problems).wanted) continue;
       const Entry entry{.key = key_of(message.log_time), .offset = offset};
       if (!active->entries.empty() && !before(active->entries.back(), entry)) sorted = false;
       active->entries.push_back(entry);
-    } else if (opcode == static_cast<std::uint8_t>(Opcode::schema)) {
-      on_schema(content, segment);
-    } else if (opcode == static_cast<std::uint8_t>(Opcode::channel)) {
-      on_channel(content, number, offset);
     } else {
-      on_other(opcode, segment, offset);
+      on_other(opcode, content, *active, offset);
     }
   }
   Status end = records.status();
@@ -401,6 +322,7 @@ bool MessageReader::Impl::activate(std::size_t number) {
                         .detail = end.ok() ? fmt::format("{} messages too short", bad_messages)
                                            : std::string(end.message())});
   }
+  if (bindings.take_new_ambiguity() && !read_all_definitions()) return false;
   if (active->entries.empty()) {
     spare.push_back(std::move(active));
     return true;

@@ -6,6 +6,8 @@ namespace ropewalk::mcap {
 
 std::string_view problem_kind_name(ProblemKind kind) {
   switch (kind) {
+    case ProblemKind::no_records:
+      return "no_records";
     case ProblemKind::unfinished:
       return "unfinished";
     case ProblemKind::truncated:
@@ -54,6 +56,38 @@ std::string_view problem_kind_name(ProblemKind kind) {
       return "trailing_data";
   }
   return "unknown";
+}
+
+bool is_loss(ProblemKind kind) {
+  switch (kind) {
+    case ProblemKind::truncated:
+    case ProblemKind::bad_record:
+    case ProblemKind::zero_run:
+    case ProblemKind::lost_range:
+    case ProblemKind::chunk_crc:
+    case ProblemKind::chunk_damaged:
+    case ProblemKind::chunk_cut:
+    case ProblemKind::unknown_compression:
+    case ProblemKind::limit:
+    case ProblemKind::nested_record:
+    case ProblemKind::attachment_crc:
+      return true;
+    case ProblemKind::no_records:
+    case ProblemKind::unfinished:
+    case ProblemKind::bad_footer:
+    case ProblemKind::bad_summary:
+    case ProblemKind::index_mismatch:
+    case ProblemKind::unindexed:
+    case ProblemKind::unknown_channel:
+    case ProblemKind::missing_schema:
+    case ProblemKind::conflicting_definition:
+    case ProblemKind::duplicate_key:
+    case ProblemKind::data_crc:
+    case ProblemKind::statistics_mismatch:
+    case ProblemKind::trailing_data:
+      return false;
+  }
+  return true;
 }
 
 std::string to_line(const Problem& problem) {

@@ -8,6 +8,7 @@
 namespace ropewalk::mcap {
 
 enum class ProblemKind : std::uint8_t {
+  no_records,              ///< nothing but the magic
   unfinished,              ///< no footer: the file was not finished, or its end is lost
   truncated,               ///< a record is cut by the end of the file
   bad_record,              ///< a record whose fields do not fit its length
@@ -41,6 +42,10 @@ struct Problem {
   std::uint64_t length = 0;  ///< bytes concerned
   std::string detail;        ///< what was expected and what was found
 };
+
+/// Whether bytes or messages are lost where this problem is, as far as the file can tell. The
+/// others say what is unusual while everything is delivered.
+bool is_loss(ProblemKind kind);
 
 /// One line: `byte 40112 (+1024): chunk_crc: stored 0x1f…, computed 0x88…`.
 std::string to_line(const Problem& problem);

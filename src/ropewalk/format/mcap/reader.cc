@@ -20,6 +20,8 @@ Result<Reader> Reader::open(std::shared_ptr<const Source> source, ReaderOptions 
   return Reader(std::move(map));
 }
 
+const FileMap& file_map_of(const Reader& reader) { return *reader.map_; }
+
 const Header& Reader::header() const { return map_->header; }
 bool Reader::finished() const { return map_->finished; }
 bool Reader::has_summary() const { return map_->has_summary; }
@@ -28,6 +30,7 @@ const std::map<std::uint16_t, Channel>& Reader::channels() const { return map_->
 const std::optional<Statistics>& Reader::statistics() const { return map_->statistics; }
 const std::vector<AttachmentIndex>& Reader::attachments() const { return map_->attachments; }
 const std::vector<MetadataIndex>& Reader::metadata() const { return map_->metadata; }
+const std::vector<PrivateRecord>& Reader::private_records() const { return map_->private_records; }
 const std::vector<Problem>& Reader::problems() const { return map_->problems; }
 
 std::vector<ChunkIndex> Reader::chunks() const {
@@ -260,6 +263,43 @@ Result<Metadata> Reader::read_metadata(const MetadataIndex& index) const {
   return out;
 }
 
+Result<Bytes> Reader::read_private(const PrivateRecord& record) const {
+  const auto context = [&] {
+    return fmt::format("{}: byte {}", map_->source->name(), record.offset);
+  };
+  if (record.length < kRecordHeadBytes || record.length > map_->options.limits.max_record_bytes) {
+    return resource_exhausted(fmt::format("{}: a record of {} bytes", context(), record.length));
+  }
+  SourceWindow window(*map_->source);
+  ROPEWALK_ASSIGN_OR_RETURN_CTX(const ByteSpan bytes, window.view(record.offset, record.length),
+                                context());
+  const ByteSpan content = bytes.subspan(kRecordHeadBytes);
+  return Bytes(content.begin(), content.end());
+}
+
+Result<std::optional<Problem>> Reader::check_data_crc() const {
+  constexpr std::uint64_t kPart = 1ULL << 20;
+  if (!map_->data_end_offset.has_value()) return std::optional<Problem>();
+  const std::uint64_t end = *map_->data_end_offset;
+  SourceWindow window(*map_->source);
+  ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan record, window.view(end, kRecordHeadBytes + 4));
+  std::uint32_t stored = 0;
+  std::memcpy(&stored, record.data() + kRecordHeadBytes, sizeof stored);
+  if (stored == 0) return std::optional<Problem>();
+  std::uint32_t computed = 0;
+  for (std::uint64_t at = 0; at < end; at += kPart) {
+    ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan part, window.view(at, std::min(kPart, end - at)));
+    computed = crc32(computed, part);
+  }
+  if (computed == stored) return std::optional<Problem>();
+  return std::optional<Problem>(Problem{
+      .kind = ProblemKind::data_crc,
+      .offset = 0,
+      .length = end,
+      .detail =
+          fmt::format("data section: CRC {:#010x} stored, {:#010x} computed", stored, computed)});
+}
+
 Status Reader::read_attachment(const AttachmentIndex& index,
                                const std::function<Status(ByteSpan)>& take) const {
   constexpr std::uint64_t kPart = 1ULL << 20;
@@ -299,7 +339,8 @@ Status Reader::read_attachment(const AttachmentIndex& index,
   std::memcpy(&expected, stored.data(), sizeof expected);
   if (expected != 0 && expected != crc) {
     return data_loss(fmt::format("{}: attachment \"{}\": CRC {:#010x} stored, {:#010x} computed",
-                                 context, head.name, expected, crc));
+                                 context, head.name, expected, crc))
+        .with_reason("attachment_crc");
   }
   return ok_status();
 }

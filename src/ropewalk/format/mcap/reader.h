@@ -26,9 +26,11 @@ namespace ropewalk::mcap {
 
 struct ReaderOptions {
   Limits limits;
-  /// Delivers the messages of a chunk whose CRC differs, marked Verified::unverified. Off: such a
-  /// chunk is skipped and reported.
-  bool lenient_crc = false;
+  /// Delivers what cannot be verified, marked Verified::unverified: chunks whose CRC differs, what
+  /// can be decoded of damaged ones, loose records found after damage; and opens a file whose
+  /// beginning is damaged. Off: all that is skipped and reported, but for the beginning of a chunk
+  /// that the end of the file cuts, which is delivered, marked, in both cases.
+  bool lenient = false;
   /// Decoded chunks that one MessageReader or MessageLoader keeps. When overlapping chunks need
   /// more, they are decoded again; results do not depend on it.
   std::uint64_t cache_bytes = 64ULL << 20;
@@ -44,19 +46,28 @@ struct MessageQuery {
   std::optional<std::vector<std::string>> topics;
 };
 
-/// Lifetime: valid until the next call on the reader that gave it.
-struct MessageView : Message {
-  const Channel* channel = nullptr;
-  const Schema* schema = nullptr;  ///< null where the channel has none
-  Verified verified = Verified::no_crc;
-};
-
-/// Where one message stands, from the index; read it with a MessageLoader.
+/// Where one message stands; read it again with a MessageLoader.
 struct MessageRef {
   std::uint64_t log_time = 0;
   std::uint64_t offset = 0;   ///< in the decoded records of its segment
   std::uint32_t segment = 0;  ///< a chunk or a run of loose messages
   std::uint16_t channel_id = 0;
+};
+
+/// Lifetime: valid until the next call on the reader that gave it.
+struct MessageView : Message {
+  const Channel* channel = nullptr;
+  const Schema* schema = nullptr;  ///< null where the channel has none
+  Verified verified = Verified::no_crc;
+  const ChunkIndex* chunk = nullptr;  ///< that it stands in; null for a loose message
+  MessageRef place;
+};
+
+/// A record with an opcode of 0x80 and above.
+struct PrivateRecord {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;  ///< with the 9 bytes of the record head
+  std::uint8_t opcode = 0;
 };
 
 /// The data of a message as it lies in the file.
@@ -124,6 +135,8 @@ class Reader {
   std::vector<ChunkIndex> chunks() const;
   const std::vector<AttachmentIndex>& attachments() const;
   const std::vector<MetadataIndex>& metadata() const;
+  /// Private records outside chunks, but for those of Ropewalk's own recordings.
+  const std::vector<PrivateRecord>& private_records() const;
   /// What was wrong while opening, in the order met.
   const std::vector<Problem>& problems() const;
 
@@ -141,12 +154,18 @@ class Reader {
   Result<std::optional<StoredData>> stored_data(const MessageRef& ref) const;
 
   Result<Metadata> read_metadata(const MetadataIndex& index) const;
+  /// Returns the content of a private record.
+  Result<Bytes> read_private(const PrivateRecord& record) const;
+  /// Reads the whole data section and compares it with the CRC in DataEnd. Returns nullopt when
+  /// there is nothing to compare or it agrees.
+  Result<std::optional<Problem>> check_data_crc() const;
   /// Hands the data to `take` in parts and checks the CRC at the end.
   /// Errors: data_loss when the record or its CRC differs; what `take` returns.
   Status read_attachment(const AttachmentIndex& index,
                          const std::function<Status(ByteSpan)>& take) const;
 
  private:
+  friend const FileMap& file_map_of(const Reader& reader);
   explicit Reader(std::shared_ptr<const FileMap> map) : map_(std::move(map)) {}
   std::shared_ptr<const FileMap> map_;
 };

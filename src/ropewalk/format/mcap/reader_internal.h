@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ropewalk/format/mcap/reader.h"
@@ -27,6 +28,13 @@ struct Segment {
   std::uint64_t end_with_index() const { return is_chunk ? end + index.message_index_length : end; }
 };
 
+/// A Schema or Channel record outside chunks.
+struct LooseDefinition {
+  std::uint64_t offset = 0;
+  std::optional<Schema> schema;
+  std::optional<Channel> channel;
+};
+
 struct FileMap {
   std::shared_ptr<const Source> source;
   ReaderOptions options;
@@ -39,16 +47,24 @@ struct FileMap {
   std::vector<Segment> segments;  // in file order
   std::vector<AttachmentIndex> attachments;
   std::vector<MetadataIndex> metadata;
+  std::vector<PrivateRecord> private_records;
+  std::vector<LooseDefinition> loose_definitions;  // in file order, of ids that have several
+  std::set<std::uint16_t> ambiguous_channels;      // ids with several meanings
+  std::set<std::uint16_t> ambiguous_schemas;
+  std::optional<std::uint64_t> data_end_offset;  // of the DataEnd record
   std::vector<Problem> problems;
 
   void report(ProblemKind kind, std::uint64_t offset, std::uint64_t length, std::string detail) {
     problems.push_back(
         {.kind = kind, .offset = offset, .length = length, .detail = std::move(detail)});
   }
-  /// Keeps the first definition of an id; a differing one is reported.
-  void define(Schema schema, std::uint64_t offset, std::uint64_t length);
-  void define(Channel channel, std::uint64_t offset, std::uint64_t length);
+  /// Keeps the first definition of an id; a differing one is reported. Those that stand outside
+  /// chunks in the data section are `loose` and kept by their places where an id has several.
+  void define(Schema schema, std::uint64_t offset, std::uint64_t length, bool loose = false);
+  void define(Channel channel, std::uint64_t offset, std::uint64_t length, bool loose = false);
 };
+
+const FileMap& file_map_of(const Reader& reader);
 
 /// Reads summary or records; fills the map. Errors: not MCAP at all, or the source fails.
 Status open_file_map(FileMap& map);
@@ -57,11 +73,14 @@ Status open_file_map(FileMap& map);
 Result<bool> load_summary(FileMap& map, std::uint64_t* data_end);
 /// Walks the records of [begin, end) and adds what it finds.
 Status scan_range(FileMap& map, std::uint64_t begin, std::uint64_t end, bool whole_file);
+/// Walks a file from its first plausible record on. Errors: `why` when there is none.
+Status scan_damaged_start(FileMap& map, Status why);
 
 /// The bytes of one segment in memory.
 struct LoadedSegment {
   ByteSpan records;
   Verified verified = Verified::no_crc;
+  bool damaged = false;  ///< its definitions do not replace others
   Bytes file_bytes;
   Bytes decoded;
   std::uint64_t bytes_held() const { return file_bytes.size() + decoded.size(); }

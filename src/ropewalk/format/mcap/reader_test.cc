@@ -188,7 +188,7 @@ TEST(McapReader, ChunkWithWrongCrcIsSkippedOrDeliveredMarked) {
   EXPECT_EQ(strict.problems[0].offset, chunk);
   EXPECT_EQ(strict.problems[0].length, length + kRecordHeadBytes);
   ReaderOptions lenient;
-  lenient.lenient_crc = true;
+  lenient.lenient = true;
   const ReadBack all = read_all(file, {}, lenient);
   EXPECT_EQ(all.messages.size(), messages.size());
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(all.verified, Verified::unverified)),

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "ropewalk/format/mcap/private_records.h"
 #include "ropewalk/format/mcap/reader_internal.h"
+#include "ropewalk/format/mcap/resync_internal.h"
 
 namespace ropewalk::mcap {
 namespace {
@@ -20,8 +22,17 @@ class Scanner {
       : map_(map),
         records_(*map.source, begin, end, kScanAheadBytes, map.options.limits),
         window_(*map.source),
+        chain_window_(*map.source),
         end_(std::min(end, map.source->size())),
         whole_file_(whole_file) {}
+
+  // Goes to the first plausible record of a file whose beginning is damaged. Returns false when
+  // there is none.
+  Result<bool> skip_damaged_start(std::string_view why) {
+    ROPEWALK_ASSIGN_OR_RETURN(const std::uint64_t first, find_record(0));
+    if (first == end_) return false;
+    return lose(0, first, why);
+  }
 
   Status run() {
     for (;;) {
@@ -75,10 +86,16 @@ class Scanner {
       status = small_record(head);
     } else if (head.is(Opcode::data_end)) {
       after_data_ = true;
+      map_.data_end_offset = head.offset;
       return whole_file_;
     } else if (head.is(Opcode::footer)) {
       map_.finished = true;
       return false;
+    } else if (head.opcode >= 0x80) {
+      if (!is_own_record(head.opcode)) {
+        map_.private_records.push_back(
+            {.offset = head.offset, .length = head.end() - head.offset, .opcode = head.opcode});
+      }
     }
     // Every other opcode is skipped by its length.
     if (status.code() == StatusCode::data_loss) {
@@ -103,10 +120,10 @@ class Scanner {
       ROPEWALK_ASSIGN_OR_RETURN(map_.header, parse_header(content));
     } else if (head.is(Opcode::schema)) {
       ROPEWALK_ASSIGN_OR_RETURN(Schema schema, parse_schema(content));
-      map_.define(std::move(schema), head.offset, length);
+      map_.define(std::move(schema), head.offset, length, true);
     } else if (head.is(Opcode::channel)) {
       ROPEWALK_ASSIGN_OR_RETURN(Channel channel, parse_channel(content));
-      map_.define(std::move(channel), head.offset, length);
+      map_.define(std::move(channel), head.offset, length, true);
     } else {
       ROPEWALK_ASSIGN_OR_RETURN(Metadata metadata, parse_metadata(content));
       if (auto key = duplicate_key(metadata.metadata)) {
@@ -209,10 +226,17 @@ class Scanner {
     const std::uint64_t at = records_.position();
     if (at == 0) return status;  // the magic itself
     close_run();
+    ROPEWALK_ASSIGN_OR_RETURN(const bool other_file, magic_at(at));
+    if (other_file) {
+      map_.report(ProblemKind::trailing_data, at, end_ - at,
+                  "a second file starts here although the first one is not finished");
+      return false;
+    }
     const auto& cut = records_.cut_head();
     if (cut.has_value() && cut->is(Opcode::chunk) && !after_data_) {
       // The file may end inside this chunk; a later chunk would mean that the length lies.
-      ROPEWALK_ASSIGN_OR_RETURN(const std::uint64_t later, find_chunk(at + kRecordHeadBytes));
+      ROPEWALK_ASSIGN_OR_RETURN(const std::uint64_t later,
+                                find_record(at + kRecordHeadBytes, false));
       if (later == end_) {
         if (chunk(*cut, true).ok()) {
           map_.report(ProblemKind::chunk_cut, at, end_ - at, std::string(status.message()));
@@ -223,12 +247,18 @@ class Scanner {
       }
       return lose(at, later, status.message());
     }
-    ROPEWALK_ASSIGN_OR_RETURN(const std::uint64_t later, find_chunk(at + 1));
+    ROPEWALK_ASSIGN_OR_RETURN(const std::uint64_t later, find_record(at + 1));
     if (later == end_) {
       map_.report(ProblemKind::truncated, at, end_ - at, std::string(status.message()));
       return false;
     }
     return lose(at, later, status.message());
+  }
+
+  Result<bool> magic_at(std::uint64_t at) {
+    if (end_ - at < kMagic.size()) return false;
+    ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan bytes, window_.view(at, kMagic.size()));
+    return std::ranges::equal(bytes, kMagic);
   }
 
   Result<bool> zero_record(const RecordHead& head) {
@@ -246,7 +276,7 @@ class Scanner {
     map_.report(ProblemKind::zero_run, head.offset, zeros_end - head.offset,
                 "a record expected, zero bytes found: the end of valid data");
     if (zeros_end == end_) return false;
-    ROPEWALK_ASSIGN_OR_RETURN(const std::uint64_t later, find_chunk(zeros_end));
+    ROPEWALK_ASSIGN_OR_RETURN(const std::uint64_t later, find_record(zeros_end));
     if (later == end_) {
       map_.report(ProblemKind::lost_range, zeros_end, end_ - zeros_end,
                   "no chunk found after the zero bytes");
@@ -259,47 +289,58 @@ class Scanner {
 
   Result<bool> lose(std::uint64_t begin, std::uint64_t end, std::string_view why) {
     map_.report(ProblemKind::lost_range, begin, end - begin,
-                fmt::format("{}; went on at the next chunk", why));
+                fmt::format("{}; went on at the next plausible record", why));
+    last_chunk_open_ = false;
     records_.seek(end);
     return true;
   }
 
-  // Returns the offset of the first plausible chunk at or after `from`, or end_.
-  Result<std::uint64_t> find_chunk(std::uint64_t from) {
-    constexpr std::uint64_t kHead = kRecordHeadBytes + 28 + 4;  // up to the compression text
-    while (from < end_) {
+  // Returns the offset at or after `from` where records plausibly go on, or end_: a chunk or a sync
+  // record; and, where unverified data is wanted, a chain of records outside chunks, unless what is
+  // searched may be the inside of a chunk.
+  Result<std::uint64_t> find_record(std::uint64_t from, bool chains = true) {
+    chains = chains && map_.options.lenient;
+    while (end_ - from > kRecordHeadBytes) {
       const std::uint64_t size = std::min<std::uint64_t>(kScanAheadBytes, end_ - from);
-      if (size < kHead + 8) return end_;
       ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan bytes, window_.view(from, size));
-      for (std::size_t i = 0; i + kHead + 8 + 4 <= bytes.size(); ++i) {
-        if (bytes[i] == static_cast<std::uint8_t>(Opcode::chunk) &&
-            plausible(bytes.subspan(i), end_ - from - i)) {
-          return from + i;
+      const bool last = size == end_ - from;
+      const std::size_t judged = last ? bytes.size() : bytes.size() - kJudgedBytes;
+      for (std::size_t i = 0; i < judged; ++i) {
+        const std::uint8_t opcode = bytes[i];
+        const std::uint64_t left = end_ - from - i;
+        if (opcode == static_cast<std::uint8_t>(Opcode::chunk)) {
+          if (judge_chunk(bytes.subspan(i), left, true)) return from + i;
+        } else if (opcode == kSyncOpcode) {
+          if (parse_sync(bytes.subspan(i), from + i).has_value()) return from + i;
         }
+        if (!chains || opcode == 0 || opcode > 0x0F) continue;
+        ROPEWALK_ASSIGN_OR_RETURN(const bool found, chain_at(from + i));
+        if (found) return from + i;
       }
-      if (size == end_ - from) return end_;
-      from += size - (kHead + 8 + 4) + 1;
+      if (last) break;
+      from += judged;
     }
     return end_;
   }
 
-  static bool plausible(ByteSpan bytes, std::uint64_t left) {
-    std::uint64_t length = 0;
-    std::memcpy(&length, bytes.data() + 1, sizeof length);
-    if (length > left - kRecordHeadBytes) return false;
-    std::size_t records_offset = 0;
-    const auto head = parse_chunk_head(
-        bytes.subspan(kRecordHeadBytes, static_cast<std::size_t>(std::min<std::uint64_t>(
-                                            length, bytes.size() - kRecordHeadBytes))),
-        &records_offset);
-    return head.ok() && head->records_size <= length - records_offset &&
-           (head->compression.empty() ? head->uncompressed_size == head->records_size
-                                      : head->compression == "lz4" || head->compression == "zstd");
+  // Whether several records in a row start at `at`.
+  Result<bool> chain_at(std::uint64_t at) {
+    constexpr int kLinks = 4;
+    for (int link = 0; link < kLinks && at < end_; ++link) {
+      if (end_ - at < kRecordHeadBytes) return false;
+      ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan head, chain_window_.view(at, kRecordHeadBytes));
+      std::uint64_t length = 0;
+      if (!judge_record(head, end_ - at, length)) return false;
+      if (head[0] == static_cast<std::uint8_t>(Opcode::data_end)) return link > 0;
+      at += length;
+    }
+    return true;
   }
 
   FileMap& map_;
   RecordReader records_;
   SourceWindow window_;
+  SourceWindow chain_window_;  // so that a chain does not throw the searched bytes away
   std::uint64_t end_;
   bool whole_file_;
   bool after_data_ = false;
@@ -312,6 +353,12 @@ class Scanner {
 
 Status scan_range(FileMap& map, std::uint64_t begin, std::uint64_t end, bool whole_file) {
   return Scanner(map, begin, end, whole_file).run();
+}
+
+Status scan_damaged_start(FileMap& map, Status why) {
+  Scanner scanner(map, kMagic.size(), map.source->size(), true);
+  ROPEWALK_ASSIGN_OR_RETURN(const bool found, scanner.skip_damaged_start(why.message()));
+  return found ? scanner.run() : why;
 }
 
 }  // namespace ropewalk::mcap

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "ropewalk/base/codec/compression.h"
+#include "ropewalk/base/codec/stream.h"
 #include "ropewalk/format/mcap/reader_internal.h"
 
 namespace ropewalk::mcap {
@@ -43,14 +45,105 @@ bool same(const ChunkHead& head, const ChunkIndex& index) {
          head.records_size == index.compressed_size && head.compression == index.compression;
 }
 
-// The whole records of a chunk that is cut, and uncompressed.
-ByteSpan whole_records(ByteSpan records) {
+// Whether the records of a chunk end where they should; a record with opcode 0 is none. `position`
+// is how far they hold.
+bool framing_holds(ByteSpan records, std::size_t& position) {
   ChunkWalker walker(records);
   std::uint8_t opcode = 0;
   ByteSpan content;
+  position = 0;
   while (walker.next(opcode, content)) {
+    if (opcode == 0) return false;
+    position = walker.position();
   }
-  return records.first(walker.position());
+  return position == records.size();
+}
+
+// The whole records at the beginning.
+ByteSpan whole_records(ByteSpan records) {
+  std::size_t position = 0;
+  static_cast<void>(framing_holds(records, position));
+  return records.first(position);
+}
+
+Compression codec_of(const ChunkHead& head) {
+  if (head.compression == "zstd") return Compression::zstd;
+  if (head.compression == "lz4") return Compression::lz4_frame;
+  return Compression::none;
+}
+
+// Decodes what can be decoded of a chunk that is cut or damaged, into `buffer`.
+ByteSpan decoded_prefix(const FileMap& map, const ChunkHead& head, ByteSpan stored, Bytes& buffer) {
+  if (head.compression.empty()) return stored;
+  const Compression codec = codec_of(head);
+  if (codec == Compression::none) return {};
+  buffer = decompress_prefix(codec, stored,
+                             std::min(head.uncompressed_size, map.options.limits.max_chunk_bytes));
+  return buffer;
+}
+
+// The messages of a damaged chunk that its message index confirms. What stands between them becomes
+// private records of the same size, so that all offsets stay. Without an index, or with one that
+// agrees with next to nothing, the whole records at the beginning are all there is.
+ByteSpan confirmed_records(const FileMap& map, const Segment& segment, ByteSpan records,
+                           Bytes& buffer, ProblemList& problems) {
+  ProblemList ignored;
+  auto indexes = read_message_indexes(map, segment, ignored);
+  if (!indexes.ok() || !indexes->has_value()) return whole_records(records);
+  struct Known {
+    std::uint64_t offset;
+    std::uint64_t log_time;
+    std::uint16_t channel_id;
+  };
+  std::vector<Known> known;
+  for (const MessageIndex& index : **indexes) {
+    for (const MessageIndex::Entry& e : index.records) {
+      known.push_back({.offset = e.offset, .log_time = e.log_time, .channel_id = index.channel_id});
+    }
+  }
+  std::ranges::sort(known, {}, &Known::offset);
+  const auto confirms = [&](const Known& k) {
+    Message message;
+    return message_at(records, k.offset, message) && message.log_time == k.log_time &&
+           message.channel_id == k.channel_id;
+  };
+  const auto confirmed = static_cast<std::size_t>(std::ranges::count_if(known, confirms));
+  if (confirmed * 16 < known.size()) return whole_records(records);
+
+  Bytes patched(records.begin(), records.end());
+  std::size_t at = 0;
+  while (at < patched.size()) {
+    const auto entry = std::ranges::lower_bound(known, at, {}, &Known::offset);
+    // Records that hold: messages that the index confirms, definitions as they are framed.
+    ChunkWalker walker(records.subspan(at));
+    std::uint8_t opcode = 0;
+    ByteSpan content;
+    if (walker.next(opcode, content) && opcode != 0) {
+      const bool is_message = opcode == static_cast<std::uint8_t>(Opcode::message);
+      const std::size_t end = at + walker.position();
+      const bool next_fits = entry == known.end() || entry->offset == at || end <= entry->offset;
+      const bool holds =
+          is_message ? entry != known.end() && entry->offset == at && confirms(*entry) : next_fits;
+      const auto next = std::ranges::lower_bound(known, at + 1, {}, &Known::offset);
+      if (holds && (next == known.end() || end <= next->offset)) {
+        at = end;
+        continue;
+      }
+    }
+    auto next = std::ranges::lower_bound(known, at + kRecordHeadBytes, {}, &Known::offset);
+    while (next != known.end() && !confirms(*next)) ++next;
+    const std::uint64_t end = next == known.end() ? patched.size() : next->offset;
+    report(problems, ProblemKind::chunk_damaged, segment,
+           fmt::format("no confirmed records in bytes {} to {} of the chunk", at, end));
+    if (next == known.end()) break;
+    const std::uint64_t size = end - at - kRecordHeadBytes;
+    patched[at] = 0xFF;
+    std::memcpy(patched.data() + at + 1, &size, sizeof size);
+    at = static_cast<std::size_t>(end);
+  }
+  patched.resize(at);
+  buffer = std::move(patched);
+  return buffer;
 }
 
 }  // namespace
@@ -59,6 +152,7 @@ Status load_segment(const FileMap& map, const Segment& segment, LoadedSegment& o
                     ProblemList& problems) {
   out.records = {};
   out.verified = Verified::no_crc;
+  out.damaged = false;
   const std::uint64_t length = segment.end - segment.offset;
   if (length > map.options.limits.max_record_bytes) {
     report(problems, ProblemKind::limit, segment,
@@ -78,7 +172,7 @@ Status load_segment(const FileMap& map, const Segment& segment, LoadedSegment& o
   }
   if (bytes.size() < kRecordHeadBytes || bytes[0] != static_cast<std::uint8_t>(Opcode::chunk) ||
       (!segment.cut && content_size != bytes.size() - kRecordHeadBytes)) {
-    report(problems, ProblemKind::index_mismatch, segment, "no chunk of this length stands here");
+    report(problems, ProblemKind::chunk_damaged, segment, "no chunk of this length stands here");
     return ok_status();
   }
   std::size_t records_offset = 0;
@@ -88,17 +182,15 @@ Status load_segment(const FileMap& map, const Segment& segment, LoadedSegment& o
     report(problems, ProblemKind::chunk_damaged, segment, std::string(head.status().message()));
     return ok_status();
   }
-  const ByteSpan stored = content.subspan(records_offset);
+  ByteSpan stored = content.subspan(records_offset);
   if (segment.cut) {
-    if (!head->compression.empty()) {
-      report(problems, ProblemKind::chunk_cut, segment,
-             fmt::format("{} of {} compressed bytes are in the file and are not decoded",
-                         stored.size(), head->records_size));
-      return ok_status();
-    }
-    out.records = whole_records(stored.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(stored.size(), head->records_size))));
+    stored = stored.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(stored.size(), head->records_size)));
+    out.records = whole_records(decoded_prefix(map, *head, stored, out.decoded));
     out.verified = Verified::unverified;
+    report(problems, ProblemKind::chunk_cut, segment,
+           fmt::format("{} of {} stored bytes are in the file; {} bytes of whole records delivered",
+                       stored.size(), head->records_size, out.records.size()));
     return ok_status();
   }
   if (head->records_size > stored.size()) {
@@ -106,31 +198,43 @@ Status load_segment(const FileMap& map, const Segment& segment, LoadedSegment& o
            fmt::format("{} bytes of records stated, {} stored", head->records_size, stored.size()));
     return ok_status();
   }
-  auto records =
-      decode_chunk(*head, stored.first(static_cast<std::size_t>(head->records_size)), out.decoded,
-                   map.options.limits, map.options.lenient_crc ? &out.verified : nullptr);
+  stored = stored.first(static_cast<std::size_t>(head->records_size));
+  auto records = decode_chunk(*head, stored, out.decoded, map.options.limits,
+                              map.options.lenient ? &out.verified : nullptr);
   if (!records.ok()) {
     report(problems, kind_of(records.status()), segment, std::string(records.status().message()));
+    if (map.options.lenient && records.status().code() == StatusCode::data_loss) {
+      const ByteSpan prefix = decoded_prefix(map, *head, stored, out.decoded);
+      Bytes confirmed;
+      out.records = confirmed_records(map, segment, prefix, confirmed, problems);
+      if (!confirmed.empty()) out.decoded = std::move(confirmed);
+      out.verified = Verified::unverified;
+      out.damaged = true;
+    }
     return ok_status();
   }
-  if (!map.options.lenient_crc && head->uncompressed_crc != 0) out.verified = Verified::checked;
-  if (out.verified == Verified::unverified) {
+  if (!map.options.lenient && head->uncompressed_crc != 0) out.verified = Verified::checked;
+  const bool differs = out.verified == Verified::unverified;
+  if (differs) {
     report(problems, ProblemKind::chunk_crc, segment, "the CRC differs; delivered on request");
   }
   out.records = *records;
-  if (out.verified != Verified::checked) {
-    // Nothing vouches for these bytes: their framing must hold before anything leaves.
-    ChunkWalker walker(out.records);
-    std::uint8_t opcode = 0;
-    ByteSpan ignored;
-    while (walker.next(opcode, ignored)) {
-    }
-    if (Status status = walker.status(); !status.ok()) {
-      report(problems, ProblemKind::chunk_damaged, segment, std::string(status.message()));
-      out.records = map.options.lenient_crc ? out.records.first(walker.position()) : ByteSpan();
-      out.verified = Verified::unverified;
-    }
+  if (out.verified == Verified::checked) return ok_status();
+  // Nothing vouches for these bytes: their framing must hold before anything leaves.
+  std::size_t position = 0;
+  const bool framed = framing_holds(out.records, position);
+  if (framed && !differs) return ok_status();
+  if (!map.options.lenient) {
+    report(problems, ProblemKind::chunk_damaged, segment,
+           fmt::format("no record bounds at byte {} of the chunk", position));
+    out.records = {};
+    return ok_status();
   }
+  out.verified = Verified::unverified;
+  out.damaged = true;
+  Bytes confirmed;
+  out.records = confirmed_records(map, segment, out.records, confirmed, problems);
+  if (!confirmed.empty()) out.decoded = std::move(confirmed);
   return ok_status();
 }
 

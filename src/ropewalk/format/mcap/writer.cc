@@ -154,7 +154,7 @@ Status Writer::add_channel_with_id(const Channel& channel, ChannelOptions option
   auto& chunk = w.groups[{options.group, options.compress}];
   if (chunk == nullptr) {
     chunk = std::make_unique<OpenChunk>();
-    chunk->compress = options.compress && w.options.compression != Compression::none;
+    chunk->compress = options.compress;
     w.start_chunk(*chunk);
   }
   state->chunk = chunk.get();
@@ -165,6 +165,20 @@ Status Writer::add_channel_with_id(const Channel& channel, ChannelOptions option
   w.channel_ids.emplace(std::string(as_text(key)), channel.id);
   if (w.channels.size() <= channel.id) w.channels.resize(channel.id + std::size_t{1});
   w.channels[channel.id] = std::move(state);
+  return ok_status();
+}
+
+Status Writer::set_compression(Compression codec, int level) {
+  Impl& w = *impl_;
+  if (codec == w.options.compression && level == w.options.level) return ok_status();
+  WriterOptions changed = w.options;
+  changed.compression = codec;
+  changed.level = level;
+  ROPEWALK_RETURN_IF_ERROR(changed.validate());
+  if (w.sink != nullptr) {
+    ROPEWALK_RETURN_IF_ERROR(flush());
+  }
+  w.options = std::move(changed);
   return ok_status();
 }
 

@@ -92,6 +92,10 @@ class Writer {
   /// Registers a channel under `channel.id`, which may be 0.
   Status add_channel_with_id(const Channel& channel, ChannelOptions options = {});
 
+  /// Sets the codec of the chunks from here on; the open ones are closed when it changes.
+  /// Errors: as WriterOptions::validate; whatever the sink says.
+  Status set_compression(Compression codec, int level = 0);
+
   /// Errors: not_found for an unknown channel; whatever the sink says.
   Status write(const MessageHead& head, ByteSpan data);
   /// Writes one message whose data is the parts in a row.

@@ -205,6 +205,9 @@ struct Writer::Impl {
     return channels[id].get();
   }
 
+  bool compresses(const OpenChunk& chunk) const {
+    return chunk.compress && options.compression != Compression::none;
+  }
   bool is_large(std::uint64_t size) const {
     return size >= options.large_message_bytes || size >= options.chunk_bytes;
   }

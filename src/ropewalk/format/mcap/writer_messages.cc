@@ -28,7 +28,7 @@ Status Writer::Impl::write_parts(const MessageHead& head, std::span<const ByteSp
   if (!options.chunked) return write_loose(*channel, head, data);
   std::uint64_t size = 0;
   for (const ByteSpan part : data) size += part.size();
-  if (is_large(size) && !channel->chunk->compress) {
+  if (is_large(size) && !compresses(*channel->chunk)) {
     std::optional<std::uint32_t> crc;
     if (options.chunk_crc) {
       crc = 0;
@@ -166,7 +166,7 @@ Status Writer::Impl::close_chunk(OpenChunk& chunk) {
                  .compression = "",
                  .records_size = records.size()};
   bool use_compressed = false;
-  if (chunk.compress && (options.force_compression || records.size() >= kMinCompressedBytes)) {
+  if (compresses(chunk) && (options.force_compression || records.size() >= kMinCompressedBytes)) {
     compressed.resize(kHeadRoom);
     Status status = compress(options.compression, records, options.level, compressed);
     if (!status.ok()) return fail(std::move(status));
