@@ -183,6 +183,7 @@ bool is_loss(mcap::ProblemKind kind) {
     case duplicate_key:
     case trailing_data:
       return true;
+    case no_records:
     case unfinished:
     case bad_footer:
     case bad_summary:
@@ -209,7 +210,7 @@ Json to_json(const FileProblem& problem) {
   json.set("offset", problem.problem.offset);
   json.set("length", problem.problem.length);
   json.set("detail", problem.problem.detail);
-  json.set("loss", is_loss(problem.problem.kind));
+  json.set("loss", ropewalk::is_loss(problem.problem.kind));
   return json;
 }
 
