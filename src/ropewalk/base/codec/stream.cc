@@ -196,9 +196,16 @@ Bytes decode_blocks(ByteSpan input, std::uint64_t max_bytes, std::size_t first, 
 }
 
 Bytes prefix_of_stream(Compression codec, ByteSpan input, std::uint64_t max_bytes) {
+  constexpr std::size_t kSmallBytes = 4096;
   Bytes out;
+  // In small pieces: a codec that meets damage forgets what it decoded in the same call.
+  const PieceReader read = [&]() -> Result<ByteSpan> {
+    const ByteSpan piece = input.first(std::min(input.size(), kSmallBytes));
+    input = input.subspan(piece.size());
+    return piece;
+  };
   // Damage is what this function is for: what came before it counts.
-  std::ignore = decompress_stream(codec, read_once(input), [&](ByteSpan piece) -> Status {
+  std::ignore = decompress_stream(codec, read, [&](ByteSpan piece) -> Status {
     const std::uint64_t room = max_bytes - out.size();
     const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(room, piece.size()));
     out.insert(out.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(taken));

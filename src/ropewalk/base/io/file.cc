@@ -309,6 +309,20 @@ Status replace_file(const std::filesystem::path& path, ByteSpan bytes) {
   return sync_directory(parent_of(path));
 }
 
+Status overwrite_durably(const std::filesystem::path& path, std::uint64_t offset, ByteSpan bytes) {
+  Fd fd(retry_interrupted([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC); }));
+  if (!fd) return errno_status(errno, fmt::format("{}: open for writing", path.string()));
+  struct stat info = {};
+  if (::fstat(fd.get(), &info) != 0) return errno_status(errno, path.string() + ": stat");
+  ROPEWALK_RETURN_IF_ERROR(
+      check_range(offset, bytes.size(), static_cast<std::uint64_t>(info.st_size), path.string()));
+  if (::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0) {
+    return errno_status(errno, path.string() + ": seek");
+  }
+  ROPEWALK_RETURN_IF_ERROR(write_all(fd.get(), bytes, offset, path.string()));
+  return fsync_file(fd.get(), path.string(), true);
+}
+
 Status append_file_durably(const std::filesystem::path& path, ByteSpan bytes) {
   ROPEWALK_ASSIGN_OR_RETURN(const auto before, file_info(path));
   Fd fd(retry_interrupted(

@@ -63,6 +63,9 @@ Result<std::string> read_text_file(const std::filesystem::path& path, std::uint6
 Status write_new_file(const std::filesystem::path& path, ByteSpan bytes);
 /// Replaces `path` atomically: temporary name, write, fsync, rename, fsync of the directory.
 Status replace_file(const std::filesystem::path& path, ByteSpan bytes);
+/// Writes `bytes` over what `path` has at `offset`, and makes them durable: for a header that is
+/// only known when the rest is written. Errors: out_of_range past the end of the file.
+Status overwrite_durably(const std::filesystem::path& path, std::uint64_t offset, ByteSpan bytes);
 /// Appends `bytes` and makes them durable with fdatasync before it returns.
 Status append_file_durably(const std::filesystem::path& path, ByteSpan bytes);
 

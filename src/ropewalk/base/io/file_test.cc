@@ -167,6 +167,16 @@ TEST(ReplaceFile, KeepsTheOldFileWhenAnyStepFails) {
   EXPECT_EQ(test::read_file(dir / "f"), "new");
 }
 
+TEST(File, OverwritesOnlyWhatIsThere) {
+  const test::TempDir dir;
+  test::write_file(dir / "head", "0123456789");
+  ASSERT_OK(overwrite_durably(dir / "head", 2, as_bytes("abc")));
+  EXPECT_EQ(test::read_file(dir / "head"), "01abc56789");
+  EXPECT_EQ(overwrite_durably(dir / "head", 8, as_bytes("xyz")).code(), StatusCode::out_of_range);
+  EXPECT_EQ(test::read_file(dir / "head"), "01abc56789");
+  EXPECT_EQ(overwrite_durably(dir / "none", 0, as_bytes("x")).code(), StatusCode::not_found);
+}
+
 TEST(AppendFileDurably, CreatesThenAppends) {
   const TempDir dir("append");
   ASSERT_OK(append_file_durably(dir / "log", as_bytes("one\n")));
