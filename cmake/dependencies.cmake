@@ -52,6 +52,10 @@ ropewalk_dep(av PACKAGE "libavcodec-dev libavformat-dev libavutil-dev libswscale
 # image
 ropewalk_dep(turbojpeg PACKAGE libturbojpeg0-dev PKGCONFIG libturbojpeg)
 ropewalk_dep(spng PACKAGE libspng-dev PKGCONFIG spng)
+# message
+ropewalk_dep(protobuf PACKAGE libprotobuf-dev PKGCONFIG protobuf)
+ropewalk_dep(flatbuffers PACKAGE libflatbuffers-dev PKGCONFIG flatbuffers)
+ropewalk_dep(cbor PACKAGE libcbor-dev PKGCONFIG libcbor)
 # hdf5 (the C API alone)
 ropewalk_dep(hdf5 PACKAGE libhdf5-dev PKGCONFIG hdf5)
 # parquet; arrow also in the .cc files of episode and of the modules above it

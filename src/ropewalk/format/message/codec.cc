@@ -27,6 +27,10 @@ Result<AnyCodec> compile_codec(const SchemaRef& schema, const Limits& limits) {
     WireCodec codec;
     if (encoding == "ros2msg") {
       ROPEWALK_ASSIGN_OR_RETURN(codec.table, parse_ros_msg(text, schema.schema_name, true, limits));
+    } else if (encoding == "ros2idl" || encoding == "omgidl") {
+      codec.idl = true;
+      ROPEWALK_ASSIGN_OR_RETURN(codec.table,
+                                parse_idl(text, schema.schema_name, encoding == "ros2idl", limits));
     } else {
       return no_decoder(schema);
     }
@@ -40,6 +44,11 @@ Result<AnyCodec> compile_codec(const SchemaRef& schema, const Limits& limits) {
   if (schema.message_encoding == "json" && (encoding == "jsonschema" || encoding.empty())) {
     ROPEWALK_ASSIGN_OR_RETURN(
         JsonCodec codec, JsonCodec::compile(encoding.empty() ? ByteSpan() : schema.schema, limits));
+    return AnyCodec(std::move(codec));
+  }
+  if (schema.message_encoding == "protobuf" && encoding == "protobuf") {
+    ROPEWALK_ASSIGN_OR_RETURN(ProtobufCodec codec,
+                              ProtobufCodec::compile(schema.schema_name, schema.schema, limits));
     return AnyCodec(std::move(codec));
   }
   if (schema.message_encoding == "msgpack") return AnyCodec(MsgpackCodec());

@@ -7,6 +7,7 @@
 
 #include "ropewalk/base/core/json.h"
 #include "ropewalk/format/message/codec.h"
+#include "ropewalk/format/message/protobuf_internal.h"
 #include "ropewalk/format/message/type_table_internal.h"
 
 namespace ropewalk::message {
@@ -41,7 +42,7 @@ struct MsgpackCodec {
   Result<Bytes> encode(const Value& value) const;
 };
 
-using AnyCodec = std::variant<WireCodec, JsonCodec, MsgpackCodec>;
+using AnyCodec = std::variant<WireCodec, JsonCodec, MsgpackCodec, ProtobufCodec>;
 
 struct MessageCodec::Impl {
   std::string message_encoding;

@@ -199,7 +199,8 @@ class Planner {
 
   bool plain_structure(const Type& type) const {
     const Structure& structure = table_.structures[type.definition];
-    return structure.extensibility == Extensibility::final &&
+    // A type that says nothing is plain in the payloads that the program is for.
+    return structure.extensibility <= Extensibility::final &&
            std::ranges::none_of(structure.fields, &Field::optional);
   }
 
