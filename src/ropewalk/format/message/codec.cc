@@ -51,6 +51,12 @@ Result<AnyCodec> compile_codec(const SchemaRef& schema, const Limits& limits) {
                               ProtobufCodec::compile(schema.schema_name, schema.schema, limits));
     return AnyCodec(std::move(codec));
   }
+  if (schema.message_encoding == "flatbuffer" && encoding == "flatbuffer") {
+    ROPEWALK_ASSIGN_OR_RETURN(FlatbufferCodec codec,
+                              FlatbufferCodec::compile(schema.schema_name, schema.schema, limits));
+    return AnyCodec(std::move(codec));
+  }
+  if (schema.message_encoding == "cbor") return AnyCodec(CborCodec());
   if (schema.message_encoding == "msgpack") return AnyCodec(MsgpackCodec());
   return no_decoder(schema);
 }

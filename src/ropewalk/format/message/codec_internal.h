@@ -7,6 +7,7 @@
 
 #include "ropewalk/base/core/json.h"
 #include "ropewalk/format/message/codec.h"
+#include "ropewalk/format/message/flatbuffer_internal.h"
 #include "ropewalk/format/message/protobuf_internal.h"
 #include "ropewalk/format/message/type_table_internal.h"
 
@@ -42,7 +43,14 @@ struct MsgpackCodec {
   Result<Bytes> encode(const Value& value) const;
 };
 
-using AnyCodec = std::variant<WireCodec, JsonCodec, MsgpackCodec, ProtobufCodec>;
+/// Keys that are no text become their JSON text; tags 1 and 64 to 86 become times and numbers.
+struct CborCodec {
+  Status decode(ByteSpan payload, const Limits& limits, Message& out) const;
+  Result<Bytes> encode(const Value& value) const;
+};
+
+using AnyCodec =
+    std::variant<WireCodec, JsonCodec, MsgpackCodec, CborCodec, ProtobufCodec, FlatbufferCodec>;
 
 struct MessageCodec::Impl {
   std::string message_encoding;

@@ -381,9 +381,9 @@ class Decoder {
       if (field == nullptr && type.IsExtensionNumber(number)) {
         field = type.file()->pool()->FindExtensionByNumber(&type, number);
         if (field != nullptr) {
-          const auto known = std::ranges::find(extensions, field, &Found::field);
-          if (known == extensions.end()) extensions.push_back({.field = field});
-          found = known == extensions.end() ? &extensions.back() : &*known;
+          auto known = std::ranges::find(extensions, field, &Found::field);
+          if (known == extensions.end()) known = extensions.insert(known, Found{.field = field});
+          found = &*known;
         }
       }
       // A field of another wire type than the schema says is as unknown as one without a number.
