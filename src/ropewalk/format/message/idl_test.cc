@@ -38,7 +38,7 @@ Bytes from_json(const MessageCodec& codec, std::string_view text) {
 
 TEST(Idl, ModulesConstantsTypedefsAndArraysResolve) {
   const auto codec = omgidl(R"(
-    #include "ignored.idl"
+    #pragma ignored
     module a { const long N = (1 << 2) - 1; /* three */
       module b { typedef double pair[2]; typedef sequence<pair, N> pairs;
         struct Base { short id; };
