@@ -169,7 +169,9 @@ Result<BagMetadata> parse_bag_metadata(std::string_view yaml, const Limits& limi
     }
   }
   if (const YamlNode* custom = root.child("custom_data")) {
-    for (const auto& [key, value] : custom->entries) out.custom_data.emplace(key, value.text);
+    for (std::size_t i = 0; i < custom->keys.size(); ++i) {
+      out.custom_data.emplace(custom->keys[i], custom->items[i].text);
+    }
   }
   return out;
 }

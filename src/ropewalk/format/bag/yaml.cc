@@ -101,8 +101,8 @@ class Parser {
           }
           Event value_event;
           ROPEWALK_RETURN_IF_ERROR(next(value_event));
-          auto& entry = out.entries.emplace_back(std::move(key.text), YamlNode());
-          ROPEWALK_RETURN_IF_ERROR(node(value_event, entry.second, depth + 1));
+          out.keys.push_back(std::move(key.text));
+          ROPEWALK_RETURN_IF_ERROR(node(value_event, out.items.emplace_back(), depth + 1));
         }
       case YAML_ALIAS_EVENT:
         return unimplemented("YAML: aliases are not read");
@@ -126,10 +126,9 @@ bool is_safe_plain(std::string_view text) {
 }  // namespace
 
 const YamlNode* YamlNode::find(std::string_view key) const {
-  for (const auto& [name, value] : entries) {
-    if (name == key) return &value;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(keys, key);
+  if (found == keys.end()) return nullptr;
+  return &items[static_cast<std::size_t>(found - keys.begin())];
 }
 
 bool YamlNode::is_null() const {
@@ -179,7 +178,7 @@ std::string emit_yaml(const YamlNode& node, std::size_t indent) {
   const std::string pad(indent, ' ');
   std::string out;
   const auto append_child = [&](const YamlNode& child) {
-    const bool block = !child.items.empty() || !child.entries.empty();
+    const bool block = !child.items.empty();
     if (block) {
       out += '\n' + emit_yaml(child, indent + 2);
     } else {
@@ -193,7 +192,7 @@ std::string emit_yaml(const YamlNode& node, std::size_t indent) {
       if (node.items.empty()) return "[]";
       for (const YamlNode& item : node.items) {
         if (!out.empty()) out += '\n';
-        if (item.kind == YamlNode::Kind::mapping && !item.entries.empty()) {
+        if (item.kind == YamlNode::Kind::mapping && !item.items.empty()) {
           // The first key stands on the line of the dash.
           std::string body = emit_yaml(item, indent + 2);
           body[indent] = '-';
@@ -205,11 +204,12 @@ std::string emit_yaml(const YamlNode& node, std::size_t indent) {
       }
       return out;
     case YamlNode::Kind::mapping:
-      if (node.entries.empty()) return "{}";
-      for (const auto& [key, value] : node.entries) {
+      if (node.items.empty()) return "{}";
+      for (std::size_t i = 0; i < node.items.size(); ++i) {
+        const std::string& key = node.keys[i];
         if (!out.empty()) out += '\n';
         out += pad + (is_safe_plain(key) ? key : quote_yaml(key)) + ':';
-        append_child(value);
+        append_child(node.items[i]);
       }
       return out;
   }

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ropewalk/base/core/result.h"
@@ -16,8 +15,8 @@ struct YamlNode {
   Kind kind = Kind::scalar;
   bool plain = false;  ///< a scalar without quotes, which may mean null
   std::string text;
-  std::vector<YamlNode> items;                            ///< of a sequence
-  std::vector<std::pair<std::string, YamlNode>> entries;  ///< of a mapping
+  std::vector<YamlNode> items;    ///< of a sequence; the values of a mapping
+  std::vector<std::string> keys;  ///< of a mapping, one for each item
 
   const YamlNode* find(std::string_view key) const;
   bool is_null() const;
