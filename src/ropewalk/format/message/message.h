@@ -13,6 +13,8 @@
 // value.h: Value, a tree of views, and Message, which owns what the payload does not hold.
 // value_json.h: values to JSON text and back.
 // row_extractor.h: chosen numeric fields straight into rows of doubles.
+// robot_messages.h: joint states, pictures, video, points and motion as plain structs.
+// pixels.h: raw pictures to RGB, depth to metres.
 // msgpack.h: MessagePack, a writer of the smallest form of each value, and a bounded decoder.
 // msgpack_numpy.h: NumPy arrays and scalars in MessagePack, as openpi's client writes them.
 //
@@ -21,6 +23,8 @@
 #include "ropewalk/format/message/codec.h"
 #include "ropewalk/format/message/msgpack.h"
 #include "ropewalk/format/message/msgpack_numpy.h"
+#include "ropewalk/format/message/pixels.h"
+#include "ropewalk/format/message/robot_messages.h"
 #include "ropewalk/format/message/row_extractor.h"
 #include "ropewalk/format/message/value.h"
 #include "ropewalk/format/message/value_json.h"
