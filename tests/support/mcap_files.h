@@ -91,7 +91,8 @@ inline ReadBack read_all(const Reader& reader, const MessageQuery& query = {}) {
   return out;
 }
 
-/// Opens `file`, once mapped and once not, and checks that both say the same.
+/// Opens `file`, once mapped and once not, and checks that both deliver the same. Mapped, the
+/// indexes of chunks are all looked at, so that more may be told.
 inline ReadBack read_all(const Bytes& file, const MessageQuery& query = {},
                          const ReaderOptions& options = {});
 
@@ -118,7 +119,7 @@ inline ReadBack read_all(const Bytes& file, const MessageQuery& query,
   ReadBack from_map = read_all(*mapped, query);
   const ReadBack from_reads = read_all(*plain, query);
   EXPECT_EQ(from_map.messages, from_reads.messages);
-  EXPECT_EQ(from_map.problems.size(), from_reads.problems.size());
+  EXPECT_GE(from_map.problems.size(), from_reads.problems.size());
   return from_map;
 }
 

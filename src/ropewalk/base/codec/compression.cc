@@ -37,6 +37,16 @@ ZSTD_CCtx* zstd_compressor() {
   thread_local const std::unique_ptr<ZSTD_CCtx, ZstdCompressorFree> context(ZSTD_createCCtx());
   return context.get();
 }
+LZ4F_cctx* lz4_compressor() {
+  struct Free {
+    void operator()(LZ4F_cctx* context) const { LZ4F_freeCompressionContext(context); }
+  };
+  thread_local const std::unique_ptr<LZ4F_cctx, Free> context([] {
+    LZ4F_cctx* raw = nullptr;
+    return LZ4F_isError(LZ4F_createCompressionContext(&raw, LZ4F_VERSION)) ? nullptr : raw;
+  }());
+  return context.get();
+}
 ZSTD_DCtx* zstd_decompressor() {
   thread_local const std::unique_ptr<ZSTD_DCtx, ZstdDecompressorFree> context(ZSTD_createDCtx());
   return context.get();
@@ -52,11 +62,20 @@ Status wrong_size(Compression codec, std::size_t expected, std::size_t found) {
 }
 
 Status lz4_decompress_exact(ByteSpan input, MutableByteSpan out) {
-  LZ4F_dctx* raw = nullptr;
-  if (LZ4F_isError(LZ4F_createDecompressionContext(&raw, LZ4F_VERSION))) {
-    return resource_exhausted("no memory for an lz4 context");
+  // Kept from frame to frame, but not beyond one that failed: what such a frame leaves behind is
+  // not all undone by a reset.
+  thread_local std::unique_ptr<LZ4F_dctx, Lz4DecompressorFree> kept;
+  std::unique_ptr<LZ4F_dctx, Lz4DecompressorFree> context = std::move(kept);
+  if (!context) {
+    LZ4F_dctx* raw = nullptr;
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&raw, LZ4F_VERSION))) {
+      return resource_exhausted("no memory for an lz4 context");
+    }
+    context.reset(raw);
   }
-  const std::unique_ptr<LZ4F_dctx, Lz4DecompressorFree> context(raw);
+  // The output stays where it is: no copy of the window is kept.
+  LZ4F_decompressOptions_t stable{};
+  stable.stableDst = 1;
   std::size_t consumed = 0;
   std::size_t produced = 0;
   std::size_t hint = 1;
@@ -64,7 +83,7 @@ Status lz4_decompress_exact(ByteSpan input, MutableByteSpan out) {
     std::size_t in_size = input.size() - consumed;
     std::size_t out_size = out.size() - produced;
     hint = LZ4F_decompress(context.get(), out.data() + produced, &out_size, input.data() + consumed,
-                           &in_size, nullptr);
+                           &in_size, &stable);
     if (LZ4F_isError(hint)) return damaged(Compression::lz4_frame, LZ4F_getErrorName(hint));
     consumed += in_size;
     produced += out_size;
@@ -73,6 +92,7 @@ Status lz4_decompress_exact(ByteSpan input, MutableByteSpan out) {
   if (hint != 0 || produced != out.size()) {
     return wrong_size(Compression::lz4_frame, out.size(), produced);
   }
+  kept = std::move(context);
   return ok_status();
 }
 
@@ -188,32 +208,101 @@ std::optional<Compression> compression_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-Status compress(Compression codec, ByteSpan input, int level, Bytes& out) {
-  const std::size_t start = out.size();
+namespace {
+
+LZ4F_preferences_t lz4_preferences(std::size_t size, int level) {
+  LZ4F_preferences_t out{};
+  out.compressionLevel = level;
+  out.autoFlush = 1;
+  out.frameInfo.contentSize = size;
+  out.frameInfo.blockSizeID = LZ4F_max64KB;
+  if (size <= (std::size_t{64} << 10)) out.frameInfo.blockMode = LZ4F_blockIndependent;
+  return out;
+}
+
+}  // namespace
+
+std::size_t compress_bound(Compression codec, std::size_t size) {
+  if (codec == Compression::zstd) return ZSTD_compressBound(size);
+  if (codec == Compression::lz4_frame) {
+    const LZ4F_preferences_t preferences = lz4_preferences(size, 0);
+    return LZ4F_HEADER_SIZE_MAX + LZ4F_compressBound(size, &preferences);
+  }
+  return size;
+}
+
+Result<std::size_t> compress_into(Compression codec, ByteSpan input, int level,
+                                  MutableByteSpan out) {
+  if (out.size() < compress_bound(codec, input.size())) {
+    return invalid_argument(fmt::format("{} bytes of room for {} bytes of {}", out.size(),
+                                        input.size(), compression_name(codec)));
+  }
   switch (codec) {
     case Compression::none:
-      out.insert(out.end(), input.begin(), input.end());
-      return ok_status();
+      std::ranges::copy(input, out.begin());
+      return input.size();
     case Compression::lz4_frame: {
       if (level < 0 || level > 12) {
         return invalid_argument(fmt::format("lz4 level {}: expected 0 to 12", level));
       }
-      LZ4F_preferences_t preferences{};
-      preferences.compressionLevel = level;
-      preferences.frameInfo.contentSize = input.size();
-      return lz4_compress(input, preferences, out);
+      // What LZ4F_compressFrame does, in a context that is reused.
+      const LZ4F_preferences_t preferences = lz4_preferences(input.size(), level);
+      LZ4F_cctx* context = lz4_compressor();
+      if (context == nullptr) return resource_exhausted("no memory for an lz4 context");
+      LZ4F_compressOptions_t stable{};
+      stable.stableSrc = 1;
+      std::size_t used = 0;
+      const auto step = [&](std::size_t result) {
+        if (LZ4F_isError(result)) return false;
+        used += result;
+        return true;
+      };
+      std::size_t result = LZ4F_compressBegin(context, out.data(), out.size(), &preferences);
+      if (step(result)) {
+        result = LZ4F_compressUpdate(context, out.data() + used, out.size() - used, input.data(),
+                                     input.size(), &stable);
+        if (step(result)) {
+          result = LZ4F_compressEnd(context, out.data() + used, out.size() - used, &stable);
+          if (step(result)) return used;
+        }
+      }
+      return internal(LZ4F_getErrorName(result));
     }
     case Compression::zstd: {
       if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel()) {
         return invalid_argument(fmt::format("zstd level {}: expected {} to {}", level,
                                             ZSTD_minCLevel(), ZSTD_maxCLevel()));
       }
-      out.resize(start + ZSTD_compressBound(input.size()));
       const std::size_t size =
-          ZSTD_compressCCtx(zstd_compressor(), out.data() + start, out.size() - start, input.data(),
-                            input.size(), level == 0 ? 1 : level);
+          ZSTD_compressCCtx(zstd_compressor(), out.data(), out.size(), input.data(), input.size(),
+                            level == 0 ? 1 : level);
       if (ZSTD_isError(size)) return internal(ZSTD_getErrorName(size));
-      out.resize(start + size);
+      return size;
+    }
+    case Compression::gzip:
+    case Compression::zlib:
+    case Compression::bzip2:
+      break;
+  }
+  return invalid_argument(
+      fmt::format("{} does not compress into given memory", compression_name(codec)));
+}
+
+Status compress(Compression codec, ByteSpan input, int level, Bytes& out) {
+  const std::size_t start = out.size();
+  switch (codec) {
+    case Compression::none:
+      out.insert(out.end(), input.begin(), input.end());
+      return ok_status();
+    case Compression::lz4_frame:
+    case Compression::zstd: {
+      out.resize(start + compress_bound(codec, input.size()));
+      auto size = compress_into(codec, input, level, MutableByteSpan(out).subspan(start));
+      if (!size.ok()) {
+        out.resize(start);
+        return std::move(size).status();
+      }
+      out.resize(start + *size);
       return ok_status();
     }
     case Compression::gzip:

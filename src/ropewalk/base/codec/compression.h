@@ -23,6 +23,14 @@ Status compress(Compression codec, ByteSpan input, int level, Bytes& out);
 /// size: the only kind that the LZ4 reader of ROS 1 takes.
 Status compress_lz4_checked(ByteSpan input, Bytes& out);
 
+/// The most bytes that compress_into() may need for `size` bytes of input: none, lz4_frame, zstd.
+std::size_t compress_bound(Compression codec, std::size_t size);
+/// The same as compress(), into memory that the caller has and reuses; returns the size of the
+/// frame. Errors: also invalid_argument for a codec without compress_bound() or when `out` is
+/// smaller.
+Result<std::size_t> compress_into(Compression codec, ByteSpan input, int level,
+                                  MutableByteSpan out);
+
 /// Decodes one frame whose decoded size is known, straight into `out`.
 /// Errors: data_loss when the frame is damaged, ends early, or decodes to another size than `out`.
 Status decompress_exact(Compression codec, ByteSpan input, MutableByteSpan out);

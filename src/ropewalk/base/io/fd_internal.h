@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -57,6 +58,9 @@ inline std::string parent_of(const std::filesystem::path& path) {
 
 /// Writes all of `bytes` at `offset`, which names the place in messages.
 Status write_all(int fd, ByteSpan bytes, std::uint64_t offset, const std::string& name);
+/// Writes the parts in a row, with as few calls as the system allows.
+Status write_all_parts(int fd, std::span<const ByteSpan> parts, std::uint64_t offset,
+                       const std::string& name);
 /// Creates a file for writing; `name` must not exist.
 Result<Fd> create_file(const std::filesystem::path& path);
 /// Fsyncs a file, with its fault point.

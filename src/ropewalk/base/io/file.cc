@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -96,9 +98,10 @@ class MemorySource final : public Source {
 
 class FileSink final : public Sink {
  public:
-  FileSink(Fd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+  FileSink(Fd fd, std::string name, std::uint64_t written = 0)
+      : fd_(std::move(fd)), name_(std::move(name)), written_(written) {}
   ~FileSink() override {
-    if (fd_) std::ignore = flush();
+    if (fd_) std::ignore = write_buffer();
   }
 
   std::uint64_t size() const override { return written_ + buffered_; }
@@ -114,19 +117,36 @@ class FileSink final : public Sink {
       std::memcpy(buffer_.get() + buffered_, bytes.data(), part);
       buffered_ += part;
       bytes = bytes.subspan(part);
-      if (buffered_ == kIoBlockBytes) ROPEWALK_RETURN_IF_ERROR(flush());
+      if (buffered_ == kIoBlockBytes) ROPEWALK_RETURN_IF_ERROR(write_buffer());
     }
     return ok_status();
   }
-  Status sync() override {
-    if (!fd_) return failed_precondition(name_ + ": sync after close");
-    ROPEWALK_RETURN_IF_ERROR(flush());
-    error_ = fsync_file(fd_.get(), name_);
+  Status append_parts(std::span<const ByteSpan> parts) override {
+    std::size_t total = 0;
+    for (const ByteSpan part : parts) total += part.size();
+    if (!fd_ || !error_.ok() || total + buffered_ <= kIoBlockBytes) {
+      return Sink::append_parts(parts);
+    }
+    // What is buffered and the parts leave together.
+    std::vector<ByteSpan> all;
+    if (buffered_ > 0) all.emplace_back(buffer_.get(), buffered_);
+    all.insert(all.end(), parts.begin(), parts.end());
+    error_ = write_all_parts(fd_.get(), all, written_, name_);
+    if (error_.ok()) {
+      written_ += total + buffered_;
+      buffered_ = 0;
+    }
     return error_;
   }
+  Status flush() override {
+    if (!fd_) return failed_precondition(name_ + ": flush after close");
+    return write_buffer();
+  }
+  Status sync() override { return sync_file(false); }
+  Status sync_data() override { return sync_file(true); }
   Status close() override {
     if (!fd_) return error_;
-    Status flushed = flush();
+    Status flushed = write_buffer();
     if (::close(fd_.release()) != 0 && flushed.ok())
       error_ = errno_status(errno, name_ + ": close");
     return error_;
@@ -138,7 +158,13 @@ class FileSink final : public Sink {
     if (error_.ok()) written_ += bytes.size();
     return error_;
   }
-  Status flush() {
+  Status sync_file(bool data_only) {
+    if (!fd_) return failed_precondition(name_ + ": sync after close");
+    ROPEWALK_RETURN_IF_ERROR(write_buffer());
+    error_ = fsync_file(fd_.get(), name_, data_only);
+    return error_;
+  }
+  Status write_buffer() {
     ROPEWALK_RETURN_IF_ERROR(error_);
     if (buffered_ == 0) return ok_status();
     const std::size_t length = std::exchange(buffered_, 0);
@@ -210,6 +236,38 @@ Status write_all(int fd, ByteSpan bytes, std::uint64_t offset, const std::string
   return ok_status();
 }
 
+Status write_all_parts(int fd, std::span<const ByteSpan> parts, std::uint64_t offset,
+                       const std::string& name) {
+  if (Status injected = fault_point("io.write"); !injected.ok()) {
+    return injected.with_context(fmt::format("{}: write at offset {}", name, offset));
+  }
+  unsynced::will_write(fd);
+  std::vector<::iovec> vectors;
+  for (const ByteSpan part : parts) {
+    if (!part.empty()) {
+      vectors.push_back({const_cast<std::uint8_t*>(part.data()), part.size()});
+    }
+  }
+  for (std::size_t at = 0; at < vectors.size();) {
+    const int count = static_cast<int>(std::min<std::size_t>(vectors.size() - at, IOV_MAX));
+    const ssize_t put = retry_interrupted([&] { return ::writev(fd, &vectors[at], count); });
+    if (put <= 0) {
+      const std::string context = fmt::format("{}: write at offset {}", name, offset);
+      return put < 0 ? errno_status(errno, context)
+                     : unavailable(context + ": nothing was written");
+    }
+    offset += static_cast<std::uint64_t>(put);
+    for (auto left = static_cast<std::size_t>(put); left > 0;) {
+      const std::size_t step = std::min(left, vectors[at].iov_len);
+      vectors[at].iov_base = static_cast<std::uint8_t*>(vectors[at].iov_base) + step;
+      vectors[at].iov_len -= step;
+      left -= step;
+      if (vectors[at].iov_len == 0) ++at;
+    }
+  }
+  return ok_status();
+}
+
 Result<Fd> create_file(const std::filesystem::path& path) {
   if (Status injected = fault_point("io.create"); !injected.ok()) {
     return injected.with_context(path.string() + ": create");
@@ -261,6 +319,36 @@ std::unique_ptr<Source> view_source(ByteSpan bytes, std::string name) {
 Result<std::unique_ptr<Sink>> create_sink(const std::filesystem::path& path) {
   ROPEWALK_ASSIGN_OR_RETURN(Fd fd, create_file(path));
   return std::unique_ptr<Sink>(std::make_unique<FileSink>(std::move(fd), path.string()));
+}
+
+Status Sink::append_parts(std::span<const ByteSpan> parts) {
+  for (const ByteSpan part : parts) {
+    ROPEWALK_RETURN_IF_ERROR(append(part));
+  }
+  return ok_status();
+}
+
+Result<std::unique_ptr<Sink>> continue_sink(const std::filesystem::path& path, std::uint64_t size) {
+  if (Status injected = fault_point("io.open"); !injected.ok()) {
+    return injected.with_context(path.string() + ": open");
+  }
+  Fd fd(retry_interrupted([&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY); }));
+  if (!fd) return errno_status(errno, path.string() + ": open to continue");
+  struct stat info = {};
+  if (::fstat(fd.get(), &info) != 0) return errno_status(errno, path.string() + ": stat");
+  if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) < size) {
+    return failed_precondition(fmt::format("{}: a file of at least {} bytes expected, {} found",
+                                           path.string(), size, info.st_size));
+  }
+  if (Status injected = fault_point("io.write"); !injected.ok()) {
+    return injected.with_context(path.string() + ": truncate");
+  }
+  const auto end = static_cast<off_t>(size);
+  if (retry_interrupted([&] { return ::ftruncate(fd.get(), end); }) != 0 ||
+      ::lseek(fd.get(), end, SEEK_SET) != end) {
+    return errno_status(errno, path.string() + ": truncate");
+  }
+  return std::unique_ptr<Sink>(std::make_unique<FileSink>(std::move(fd), path.string(), size));
 }
 
 std::unique_ptr<Sink> memory_sink(Bytes& out, std::string name) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "ropewalk/base/core/bytes.h"
@@ -32,7 +33,12 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual Status append(ByteSpan bytes) = 0;
-  virtual Status sync() = 0;   ///< everything appended is durable when it returns OK
+  /// Appends the parts in a row: in one system call where they do not fit a buffer.
+  virtual Status append_parts(std::span<const ByteSpan> parts);
+  virtual Status flush() { return ok_status(); }  ///< hands what is buffered to the system
+  virtual Status sync() = 0;  ///< everything appended is durable when it returns OK
+  /// As sync(), but times and the like may be lost.
+  virtual Status sync_data() { return sync(); }
   virtual Status close() = 0;  ///< idempotent; the file is complete
   virtual std::uint64_t size() const = 0;
   virtual const std::string& name() const = 0;
@@ -52,6 +58,9 @@ std::unique_ptr<Source> view_source(ByteSpan bytes, std::string name = "memory")
 
 /// Creates `path` (which must not exist) for writing. Appends go through a buffer of 1 MiB.
 Result<std::unique_ptr<Sink>> create_sink(const std::filesystem::path& path);
+/// Opens an existing file for writing behind its first `size` bytes; what stands there is cut off.
+/// Errors: not_found; failed_precondition when the file is shorter.
+Result<std::unique_ptr<Sink>> continue_sink(const std::filesystem::path& path, std::uint64_t size);
 /// A sink that appends to `out`. Lifetime: `out` must outlive it.
 std::unique_ptr<Sink> memory_sink(Bytes& out, std::string name = "memory");
 

@@ -12,16 +12,70 @@ namespace {
 constexpr std::uint64_t kFooterRecordBytes = kRecordHeadBytes + kFooterContentBytes;
 constexpr std::uint64_t kMaxSummaryBytes = 1ULL << 30;
 
-// The records between summary_start and the footer.
-Status parse_summary(FileMap& map, const Footer& footer, std::uint64_t footer_offset,
-                     ByteSpan summary, std::vector<ChunkIndex>& chunks) {
-  ChunkWalker walker(summary);
+// Attachment and metadata indexes outside the data section are dropped.
+template <typename Index>
+void keep_inside(FileMap& map, std::vector<Index>& indexes, std::uint64_t data_end) {
+  std::erase_if(indexes, [&](const Index& index) {
+    const bool inside = index.offset >= kMagic.size() && index.offset <= data_end &&
+                        index.length >= kRecordHeadBytes && index.length <= data_end - index.offset;
+    if (!inside) {
+      map.report(ProblemKind::index_mismatch, index.offset, index.length,
+                 fmt::format("the index entry of \"{}\" leaves the data section", index.name));
+    }
+    return !inside;
+  });
+}
+
+// Decodes the chunks without which a channel or its schema would stay unknown.
+Status harvest_definitions(FileMap& map) {
+  const bool channels_known = !map.channels.empty() && map.has_summary;
+  const auto is_unknown = [&](std::uint16_t id) {
+    const auto channel = map.channels.find(id);
+    return channel == map.channels.end() ||
+           (channel->second.schema_id != 0 && !map.schemas.contains(channel->second.schema_id));
+  };
+  const bool schemas_known = std::ranges::none_of(
+      map.channels, [&](const auto& entry) { return is_unknown(entry.first); });
+  LoadedSegment loaded;
+  for (Segment& segment : map.segments) {
+    if (!segment.is_chunk) continue;
+    const auto& ids = segment.index.message_index_offsets;
+    const bool unknown =
+        std::ranges::any_of(ids, [&](const auto& entry) { return is_unknown(entry.first); });
+    if (!unknown && !(ids.empty() && !(channels_known && schemas_known))) continue;
+    ProblemList ignored;  // told again by whoever reads the messages
+    ROPEWALK_RETURN_IF_ERROR(load_segment(map, segment, loaded, ignored));
+    if (loaded.damaged) continue;
+    ChunkWalker walker(loaded.records);
+    std::uint8_t opcode = 0;
+    ByteSpan content;
+    while (walker.next(opcode, content)) {
+      if (opcode == static_cast<std::uint8_t>(Opcode::schema)) {
+        if (auto schema = parse_schema(content); schema.ok()) {
+          map.define(std::move(*schema), segment.offset, 0);
+        }
+      } else if (opcode == static_cast<std::uint8_t>(Opcode::channel)) {
+        if (auto channel = parse_channel(content); channel.ok()) {
+          map.define(std::move(*channel), segment.offset, 0);
+        }
+      }
+    }
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Status parse_index_records(FileMap& map, std::uint64_t begin, ByteSpan records,
+                           std::vector<ChunkIndex>& chunks) {
+  ChunkWalker walker(records);
   std::uint8_t opcode = 0;
   ByteSpan content;
   for (std::size_t at = 0; walker.next(opcode, content); at = walker.position()) {
-    const std::uint64_t offset = footer.summary_start + at;
+    const std::uint64_t offset = begin + at;
     const std::uint64_t length = walker.position() - at;
     if (opcode == 0) return data_loss(fmt::format("byte {}: a record with opcode 0", offset));
+    if (opcode == kRecordingOpcode) map.recording = parse_recording(content);
     if (opcode > static_cast<std::uint8_t>(Opcode::data_end)) continue;  // private or unassigned
     switch (static_cast<Opcode>(opcode)) {
       case Opcode::schema: {
@@ -70,12 +124,11 @@ Status parse_summary(FileMap& map, const Footer& footer, std::uint64_t footer_of
         return data_loss(fmt::format("byte {}: {} in the summary", offset, opcode_name(opcode)));
     }
   }
-  return walker.status().with_context(fmt::format("summary before byte {}", footer_offset));
+  return walker.status().with_context(fmt::format("summary from byte {}", begin));
 }
 
-// Turns chunk indexes into segments; those that cannot be right are reported and left to the walk
-// over the gaps.
-void add_chunk_segments(FileMap& map, std::vector<ChunkIndex> chunks, std::uint64_t data_end) {
+void add_chunk_segments(FileMap& map, std::vector<ChunkIndex> chunks, std::uint64_t data_end,
+                        bool index_crc) {
   std::ranges::stable_sort(chunks, {}, &ChunkIndex::chunk_start_offset);
   std::uint64_t free_from = kMagic.size();
   for (ChunkIndex& index : chunks) {
@@ -92,30 +145,26 @@ void add_chunk_segments(FileMap& map, std::vector<ChunkIndex> chunks, std::uint6
     Segment segment;
     segment.offset = offset;
     segment.end = offset + index.chunk_length;
+    segment.index_crc = index_crc;
     segment.index = std::move(index);
     free_from = segment.end_with_index();
     map.segments.push_back(std::move(segment));
   }
 }
 
-// Attachment and metadata indexes outside the data section are dropped.
-template <typename Index>
-void keep_inside(FileMap& map, std::vector<Index>& indexes, std::uint64_t data_end) {
-  std::erase_if(indexes, [&](const Index& index) {
-    const bool inside = index.offset >= kMagic.size() && index.offset <= data_end &&
-                        index.length >= kRecordHeadBytes && index.length <= data_end - index.offset;
-    if (!inside) {
-      map.report(ProblemKind::index_mismatch, index.offset, index.length,
-                 fmt::format("the index entry of \"{}\" leaves the data section", index.name));
-    }
-    return !inside;
-  });
-}
-
-// Walks what lies between the segments, attachments and metadata that the summary lists.
 Status scan_gaps(FileMap& map, std::uint64_t data_end) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;
-  for (const Segment& s : map.segments) extents.emplace_back(s.offset, s.end_with_index());
+  const std::uint64_t sync = map.recording.has_value() ? map.recording->sync_length : 0;
+  for (const Segment& s : map.segments) {
+    extents.emplace_back(s.offset - std::min(s.offset, sync), s.end_with_index());
+  }
+  if (map.recording.has_value()) {
+    for (const auto& [offset, length] : map.recording->checkpoints) {
+      if (offset <= data_end && length <= data_end - offset) {
+        extents.emplace_back(offset, offset + length);
+      }
+    }
+  }
   for (const AttachmentIndex& a : map.attachments)
     extents.emplace_back(a.offset, a.offset + a.length);
   for (const MetadataIndex& m : map.metadata) extents.emplace_back(m.offset, m.offset + m.length);
@@ -143,46 +192,6 @@ Status scan_gaps(FileMap& map, std::uint64_t data_end) {
   }
   return ok_status();
 }
-
-// Decodes the chunks without which a channel or its schema would stay unknown.
-Status harvest_definitions(FileMap& map) {
-  const bool channels_known = !map.channels.empty() && map.has_summary;
-  const auto is_unknown = [&](std::uint16_t id) {
-    const auto channel = map.channels.find(id);
-    return channel == map.channels.end() ||
-           (channel->second.schema_id != 0 && !map.schemas.contains(channel->second.schema_id));
-  };
-  const bool schemas_known = std::ranges::none_of(
-      map.channels, [&](const auto& entry) { return is_unknown(entry.first); });
-  LoadedSegment loaded;
-  for (Segment& segment : map.segments) {
-    if (!segment.is_chunk) continue;
-    const auto& ids = segment.index.message_index_offsets;
-    const bool unknown =
-        std::ranges::any_of(ids, [&](const auto& entry) { return is_unknown(entry.first); });
-    if (!unknown && !(ids.empty() && !(channels_known && schemas_known))) continue;
-    ProblemList ignored;  // told again by whoever reads the messages
-    ROPEWALK_RETURN_IF_ERROR(load_segment(map, segment, loaded, ignored));
-    if (loaded.damaged) continue;
-    ChunkWalker walker(loaded.records);
-    std::uint8_t opcode = 0;
-    ByteSpan content;
-    while (walker.next(opcode, content)) {
-      if (opcode == static_cast<std::uint8_t>(Opcode::schema)) {
-        if (auto schema = parse_schema(content); schema.ok()) {
-          map.define(std::move(*schema), segment.offset, 0);
-        }
-      } else if (opcode == static_cast<std::uint8_t>(Opcode::channel)) {
-        if (auto channel = parse_channel(content); channel.ok()) {
-          map.define(std::move(*channel), segment.offset, 0);
-        }
-      }
-    }
-  }
-  return ok_status();
-}
-
-}  // namespace
 
 void FileMap::define(Schema schema, std::uint64_t offset, std::uint64_t length, bool loose) {
   if (schema.id == 0) {
@@ -293,7 +302,8 @@ Result<bool> load_summary(FileMap& map, std::uint64_t* data_end) {
     }
   }
   std::vector<ChunkIndex> chunks;
-  if (Status status = parse_summary(map, footer, footer_offset, summary, chunks); !status.ok()) {
+  if (Status status = parse_index_records(map, footer.summary_start, summary, chunks);
+      !status.ok()) {
     map.schemas.clear();
     map.channels.clear();
     map.statistics.reset();
@@ -301,7 +311,7 @@ Result<bool> load_summary(FileMap& map, std::uint64_t* data_end) {
     map.metadata.clear();
     return bad(ProblemKind::bad_summary, std::string(status.message()));
   }
-  add_chunk_segments(map, std::move(chunks), footer.summary_start);
+  add_chunk_segments(map, std::move(chunks), footer.summary_start, footer.summary_crc != 0);
   keep_inside(map, map.attachments, footer.summary_start);
   keep_inside(map, map.metadata, footer.summary_start);
   map.finished = true;
@@ -337,7 +347,12 @@ Status open_file_map(FileMap& map) {
     ROPEWALK_RETURN_IF_ERROR(scan_gaps(map, data_end));
   } else {
     const bool finished = map.finished;
-    ROPEWALK_RETURN_IF_ERROR(scan_range(map, kMagic.size(), map.source->size(), true));
+    ROPEWALK_ASSIGN_OR_RETURN(const auto known_until, load_checkpoints(map));
+    if (known_until.has_value()) {
+      ROPEWALK_RETURN_IF_ERROR(scan_gaps(map, *known_until));
+    }
+    ROPEWALK_RETURN_IF_ERROR(
+        scan_range(map, known_until.value_or(kMagic.size()), map.source->size(), true));
     map.finished = map.finished || finished;
   }
   return harvest_definitions(map);

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "ropewalk/format/mcap/private_records.h"
 #include "ropewalk/format/mcap/reader.h"
 
 namespace ropewalk::mcap {
@@ -18,8 +19,9 @@ inline constexpr std::uint64_t kLooseRunBytes = 1ULL << 20;
 /// A chunk, or a run of records outside chunks that begins and ends at record bounds.
 struct Segment {
   bool is_chunk = true;
-  bool cut = false;      ///< a chunk whose end is not in the file
-  bool trusted = false;  ///< times and channel ids were compared with the content or its index
+  bool cut = false;        ///< a chunk whose end is not in the file
+  bool trusted = false;    ///< times and channel ids were compared with the content or its index
+  bool index_crc = false;  ///< the index entry stands under a CRC that holds
   std::uint64_t offset = 0;
   std::uint64_t end =
       0;             ///< of the chunk record or of the run; MessageIndex records follow a chunk
@@ -51,6 +53,7 @@ struct FileMap {
   std::vector<LooseDefinition> loose_definitions;  // in file order, of ids that have several
   std::set<std::uint16_t> ambiguous_channels;      // ids with several meanings
   std::set<std::uint16_t> ambiguous_schemas;
+  std::optional<RecordingRecord> recording;  // what a finished recording says of its own records
   std::optional<std::uint64_t> data_end_offset;  // of the DataEnd record
   std::vector<Problem> problems;
 
@@ -71,6 +74,17 @@ Status open_file_map(FileMap& map);
 /// Loads the summary that ends at the end of the file. Returns false, with a problem, when it is
 /// not to be used. `data_end` is then where the data section ends.
 Result<bool> load_summary(FileMap& map, std::uint64_t* data_end);
+/// Takes what the checkpoints of an unfinished recording say. Returns where the walk has to go on,
+/// or nullopt when there are none that hold; the map is then as it was.
+Result<std::optional<std::uint64_t>> load_checkpoints(FileMap& map);
+/// Parses summary records between two offsets of the file into the map.
+Status parse_index_records(FileMap& map, std::uint64_t begin, ByteSpan records,
+                           std::vector<ChunkIndex>& chunks);
+/// Makes segments of chunk indexes; those that cannot be right are reported.
+void add_chunk_segments(FileMap& map, std::vector<ChunkIndex> chunks, std::uint64_t data_end,
+                        bool index_crc);
+/// Walks what lies between the segments, attachments and metadata listed before `data_end`.
+Status scan_gaps(FileMap& map, std::uint64_t data_end);
 /// Walks the records of [begin, end) and adds what it finds.
 Status scan_range(FileMap& map, std::uint64_t begin, std::uint64_t end, bool whole_file);
 /// Walks a file from its first plausible record on. Errors: `why` when there is none.

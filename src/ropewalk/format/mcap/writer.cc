@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ropewalk/base/codec/checksum.h"
+#include "ropewalk/format/mcap/private_records.h"
 #include "ropewalk/format/mcap/record_writer.h"
 #include "ropewalk/format/mcap/writer_internal.h"
 
@@ -30,7 +31,20 @@ Status WriterOptions::validate() const {
   if (chunk_bytes > (1ULL << 30)) {
     return invalid_argument(fmt::format("chunk_bytes: {} is more than 1 GiB", chunk_bytes));
   }
+  if (recording_marks && !(chunk_index && message_index && attachment_index && metadata_index)) {
+    return invalid_argument("recording_marks: checkpoints need all indexes to be on");
+  }
+  if (recording_marks && checkpoint_bytes == 0) return invalid_argument("checkpoint_bytes: 0");
   return ok_status();
+}
+
+WriterOptions WriterOptions::recording() {
+  WriterOptions out;
+  out.max_chunk_age_ns = 50'000'000;
+  out.flush_chunks = true;
+  out.sync_interval_ns = 1'000'000'000;
+  out.recording_marks = true;
+  return out;
 }
 
 Writer::Writer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -52,6 +66,13 @@ Status Writer::open(Sink& sink) {
   w.sink = &sink;
   w.failure = ok_status();
   w.offset = 0;
+  w.sink_start = sink.size();
+  w.synced_at = 0;
+  w.synced_ns = w.has_clock() ? clock_ns() : 0;
+  w.last_checkpoint = w.checkpoint_end = 0;
+  w.checkpointed_chunks = w.checkpointed_attachments = w.checkpointed_metadata = 0;
+  w.checkpoints.clear();
+  w.pending.clear();
   w.data_crc = 0;
   w.in_data_section = true;
   w.chunk_serial = 0;
@@ -61,12 +82,12 @@ Status Writer::open(Sink& sink) {
   w.metadata_indexes.clear();
   w.parts = {};
   for (auto& [id, schema] : w.schemas) {
-    schema->in_data = false;
+    schema->in_data = schema->in_checkpoint = false;
     schema->last_chunk = 0;
   }
   for (auto& channel : w.channels) {
     if (channel == nullptr) continue;
-    channel->in_data = false;
+    channel->in_data = channel->in_checkpoint = false;
     channel->last_chunk = 0;
     channel->messages = 0;
     channel->entries.clear();
@@ -76,7 +97,9 @@ Status Writer::open(Sink& sink) {
   Status status =
       append_record(w.scratch, Header{.profile = w.options.profile, .library = w.options.library});
   if (!status.ok()) return w.fail(std::move(status));
-  return w.emit(w.scratch);
+  ROPEWALK_RETURN_IF_ERROR(w.emit(w.scratch));
+  // The first one tells that this is a recording.
+  return w.options.recording_marks ? w.write_checkpoint() : ok_status();
 }
 
 Result<std::uint16_t> Writer::add_schema(std::string_view name, std::string_view encoding,
@@ -151,13 +174,9 @@ Status Writer::add_channel_with_id(const Channel& channel, ChannelOptions option
   }
   state->channel = channel;
   ROPEWALK_RETURN_IF_ERROR(append_record(state->record, channel));
-  auto& chunk = w.groups[{options.group, options.compress}];
-  if (chunk == nullptr) {
-    chunk = std::make_unique<OpenChunk>();
-    chunk->compress = options.compress;
-    w.start_chunk(*chunk);
-  }
-  state->chunk = chunk.get();
+  state->group = options.group;
+  state->compress = options.compress;
+  state->chunk = w.group_of(options.group, options.compress);
   Channel anonymous = channel;
   anonymous.id = 0;
   Bytes key;
@@ -185,13 +204,14 @@ Status Writer::set_compression(Compression codec, int level) {
 Status Writer::write_metadata(const Metadata& metadata) {
   Impl& w = *impl_;
   ROPEWALK_RETURN_IF_ERROR(w.ready());
+  ROPEWALK_RETURN_IF_ERROR(w.emit_pending(true));
   w.scratch.clear();
   ROPEWALK_RETURN_IF_ERROR(append_record(w.scratch, metadata));
   const MetadataIndex index{.offset = w.offset, .length = w.scratch.size(), .name = metadata.name};
   ROPEWALK_RETURN_IF_ERROR(w.emit(w.scratch));
   ++w.statistics.metadata_count;
   if (w.options.metadata_index) w.metadata_indexes.push_back(index);
-  return ok_status();
+  return w.after_chunk();
 }
 
 Status Writer::write_private(std::uint8_t opcode, ByteSpan content) {
@@ -199,20 +219,32 @@ Status Writer::write_private(std::uint8_t opcode, ByteSpan content) {
   if (opcode < 0x80) {
     return invalid_argument(fmt::format("opcode {:#04x} is not private (0x80 to 0xff)", opcode));
   }
+  if (is_own_record(opcode)) {
+    return invalid_argument(fmt::format("opcode {:#04x} is one of Ropewalk's own", opcode));
+  }
   ROPEWALK_RETURN_IF_ERROR(w.ready());
+  ROPEWALK_RETURN_IF_ERROR(w.emit_pending(true));
   w.scratch.clear();
   append_raw_record(w.scratch, opcode, content);
   return w.emit(w.scratch);
 }
 
 Status Writer::flush() {
-  ROPEWALK_RETURN_IF_ERROR(impl_->ready());
-  return impl_->close_all();
+  Impl& w = *impl_;
+  ROPEWALK_RETURN_IF_ERROR(w.ready());
+  ROPEWALK_RETURN_IF_ERROR(w.close_all());
+  Status status = w.sink->flush();
+  return status.ok() ? ok_status() : w.fail(std::move(status));
 }
 
 Status Writer::sync() {
   ROPEWALK_RETURN_IF_ERROR(flush());
-  return impl_->sink->sync();
+  return impl_->sync_now(false);
+}
+
+Status Writer::tick() {
+  ROPEWALK_RETURN_IF_ERROR(impl_->ready());
+  return impl_->run_clock();
 }
 
 // --- the end of the file
@@ -222,6 +254,7 @@ Status Writer::finish() {
   Status status = w.ready();
   if (status.ok()) status = w.finish();
   // A file that failed is over as well: open() may start the next one.
+  if (!w.failure.ok() && w.tasks != nullptr) static_cast<void>(w.tasks->wait());
   if (status.ok() || !w.failure.ok()) w.sink = nullptr;
   return status;
 }
@@ -306,6 +339,11 @@ Status Writer::Impl::finish() {
   ROPEWALK_RETURN_IF_ERROR(group(Opcode::chunk_index, all(chunk_indexes)));
   ROPEWALK_RETURN_IF_ERROR(group(Opcode::attachment_index, all(attachment_indexes)));
   ROPEWALK_RETURN_IF_ERROR(group(Opcode::metadata_index, all(metadata_indexes)));
+
+  if (options.recording_marks) {
+    append_recording(out, {.sync_length = static_cast<std::uint32_t>(kSyncRecordBytes),
+                           .checkpoints = checkpoints});
+  }
 
   Footer footer;
   if (out.size() > summary_at) footer.summary_start = summary_start;

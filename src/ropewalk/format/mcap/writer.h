@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "ropewalk/base/codec/compression.h"
+#include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/base/io/file.h"
 #include "ropewalk/format/mcap/records.h"
 
@@ -33,11 +34,17 @@ struct WriterOptions {
   /// sink.
   std::uint64_t large_message_bytes = 256ULL << 10;
   std::uint64_t max_chunk_span_ns = 0;  ///< of log times in one chunk; 0: no bound
+  /// By the clock of this machine, from the first message of a chunk: it closes then, whatever its
+  /// size. Looked at on every write and by tick(). 0: no bound.
+  std::uint64_t max_chunk_age_ns = 0;
 
   Compression compression = Compression::zstd;  ///< none, lz4_frame or zstd
   int level = 0;                                ///< 0: lz4 fast mode, zstd 1
   /// Keeps compressed even a chunk below 1 KiB or one that shrinks by less than 2 %.
   bool force_compression = false;
+  /// Notices topics whose messages do not shrink, such as JPEG and video, and stores them as they
+  /// are, in chunks of their own. Looks at messages of 4 KiB and more.
+  bool detect_incompressible = true;
 
   bool chunk_crc = true;
   bool attachment_crc = true;
@@ -55,6 +62,23 @@ struct WriterOptions {
   /// Writes definitions that no message used as plain records at the end of the data.
   bool unused_definitions = false;
 
+  /// Hands every chunk to the system when it closes: it then survives the death of the process.
+  bool flush_chunks = false;
+  /// Makes the file durable (fdatasync) when so many bytes were written since the last time, or
+  /// when so much time passed and something was written. 0: never by this measure.
+  std::uint64_t sync_bytes = 0;
+  std::uint64_t sync_interval_ns = 0;
+  /// Puts the private records of private_records.h into the file: a sync record before each chunk,
+  /// and checkpoints, so that an unfinished file opens without a walk over all of it.
+  bool recording_marks = false;
+  std::uint64_t checkpoint_bytes = 16ULL << 20;  ///< between two checkpoints
+
+  ThreadPool* pool = nullptr;  ///< compresses chunks there; null: on the calling thread
+
+  /// What a recorder wants: at most 50 ms in a chunk, each handed to the system when it closes and
+  /// made durable every second, with recording marks.
+  static WriterOptions recording();
+
   /// Errors: invalid_argument for a codec that MCAP does not know or a chunk size of 0.
   Status validate() const;
 };
@@ -68,7 +92,8 @@ struct ChannelOptions {
 
 /// Not thread-safe. After a failed write every call returns that first error: the file is readable
 /// up to the last whole chunk. Limits: memory is the open chunk of each group, 16 bytes per message
-/// in it, and the index of the file (about 100 bytes per chunk). Spec: Ropewalk's MCAP page,
+/// in it, two chunks per thread of the pool, and the index of the file (about 100 bytes per chunk).
+/// The bytes of the file do not depend on the pool. Spec: Ropewalk's MCAP page,
 /// section 4.
 class Writer {
  public:
@@ -124,8 +149,11 @@ class Writer {
   /// Writes a record of your own. Errors: invalid_argument for an opcode below 0x80.
   Status write_private(std::uint8_t opcode, ByteSpan content);
 
-  /// Closes the open chunks: everything written so far is in the sink.
+  /// Closes the open chunks and hands everything written so far to the system.
   Status flush();
+  /// Closes chunks that are too old and makes the file durable where that is due: to be called now
+  /// and then while no messages come.
+  Status tick();
   /// flush(), and waits for the disk.
   Status sync();
   /// Writes the rest of the file: DataEnd, summary, footer. The sink stays open for its owner.

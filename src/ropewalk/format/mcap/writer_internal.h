@@ -1,6 +1,8 @@
 #pragma once
 // What a Writer keeps: definitions by id, the open chunks, and what the end of the file needs.
+#include <atomic>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,9 +14,8 @@
 
 namespace ropewalk::mcap {
 
-// Room in front of the records of a chunk, into which the chunk's head is put when it closes, so
-// that head, records and message indexes leave in one append.
-inline constexpr std::size_t kHeadRoom = 64;
+/// Units: nanoseconds of a clock that never goes back.
+std::int64_t clock_ns();
 
 // A byte buffer that grows without clearing what the next line overwrites.
 class GrowBuffer {
@@ -43,6 +44,7 @@ struct SchemaState {
   Schema schema;
   Bytes record;  // as it stands in the file
   bool in_data = false;
+  bool in_checkpoint = false;
   std::uint64_t last_chunk = 0;  // serial of the last chunk that holds a copy
 };
 
@@ -57,19 +59,48 @@ struct ChannelState {
   std::uint64_t messages = 0;
   std::uint64_t last_chunk = 0;
   bool in_data = false;
+  bool in_checkpoint = false;
+  std::uint32_t group = 0;
+  bool compress = true;          // as the caller said
+  std::uint32_t dull = 0;        // samples in a row that did not shrink
+  std::uint32_t until_look = 0;  // messages until the next sample
 };
 
 struct OpenChunk {
   bool compress = true;
-  GrowBuffer buffer;                    // kHeadRoom bytes, then the records
+  GrowBuffer buffer;                    // the records
   std::vector<ChannelState*> channels;  // with messages in it
   std::uint64_t serial = 0;
   std::uint64_t messages = 0;
   std::uint64_t start_time = 0;
   std::uint64_t end_time = 0;
+  std::int64_t opened_ns = 0;  // by the clock, at its first message
   bool close_pending = false;  // reached its size by reserve(): closes on the next call
+};
 
-  std::size_t records_size() const { return buffer.size() - kHeadRoom; }
+// A chunk on its way into the file. Its head and its place are only known when its turn comes.
+struct ClosedChunk {
+  struct Count {
+    ChannelState* channel = nullptr;
+    std::uint64_t messages = 0;
+  };
+  GrowBuffer records;
+  GrowBuffer compressed;
+  Bytes index_records;  // MessageIndex records in a row
+  std::vector<std::pair<std::uint16_t, std::uint64_t>> index_offsets;  // into index_records
+  std::vector<Count> counts;
+  ChunkHead head;
+  bool compress = false;
+  Compression codec = Compression::none;
+  int level = 0;
+  bool keep_compressed = false;
+  bool with_crc = true;
+  Status status;
+  std::atomic<bool> ready{false};
+
+  // CRC and compression: needs nothing but what is here.
+  void pack();
+  ByteSpan payload() { return head.compression.empty() ? records.span() : compressed.span(); }
 };
 
 // A message or attachment that is written in parts.
@@ -113,7 +144,24 @@ struct Writer::Impl {
   std::vector<MetadataIndex> metadata_indexes;
   OpenParts parts;
   Bytes scratch;
-  Bytes compressed;
+
+  // Chunks that are packed on the pool, oldest first, and used ones for the next.
+  std::deque<std::unique_ptr<ClosedChunk>> pending;
+  std::vector<std::unique_ptr<ClosedChunk>> spare;
+  std::unique_ptr<TaskGroup> tasks;
+
+  // Durability and recording.
+  std::uint64_t sink_start = 0;  // size of the sink when the file was opened
+  std::uint64_t synced_at = 0;   // offset
+  std::int64_t synced_ns = 0;
+  std::uint64_t last_checkpoint = 0;    // offset
+  std::uint64_t checkpoint_end = 0;     // offset
+  std::size_t checkpointed_chunks = 0;  // and so on: what the checkpoints already hold
+  std::size_t checkpointed_attachments = 0;
+  std::size_t checkpointed_metadata = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> checkpoints;
+
+  bool has_clock() const { return options.max_chunk_age_ns != 0 || options.sync_interval_ns != 0; }
 
   Status ready() const {
     if (!failure.ok()) return failure;
@@ -124,16 +172,8 @@ struct Writer::Impl {
     return ok_status();
   }
 
-  Status emit(ByteSpan bytes) {
-    if (bytes.empty()) return ok_status();
-    if (Status status = sink->append(bytes); !status.ok()) {
-      failure = status;
-      return status;
-    }
-    offset += bytes.size();
-    if (options.data_crc && in_data_section) data_crc = crc32(data_crc, bytes);
-    return ok_status();
-  }
+  Status emit(ByteSpan bytes) { return emit_parts({&bytes, 1}); }
+  Status emit_parts(std::span<const ByteSpan> all);
   Status fail(Status status) {
     failure = status;
     return status;
@@ -142,7 +182,6 @@ struct Writer::Impl {
   void start_chunk(OpenChunk& chunk) {
     chunk.serial = ++chunk_serial;
     chunk.buffer.truncate(0);
-    chunk.buffer.extend(kHeadRoom);
     chunk.channels.clear();
     chunk.messages = 0;
     chunk.close_pending = false;
@@ -216,10 +255,23 @@ struct Writer::Impl {
   Status write_loose(ChannelState& channel, const MessageHead& head,
                      std::span<const ByteSpan> data);
   Result<std::uint8_t*> room(ChannelState& channel, const MessageHead& head, std::uint64_t size);
+  // --- writer_chunks.cc
   Status close_chunk(OpenChunk& chunk);
   Status close_all();
-  void append_message_indexes(Bytes* out, GrowBuffer* grow, OpenChunk& chunk, ChunkIndex& index,
-                              std::uint64_t at);
+  Status emit_chunk(ClosedChunk& chunk);
+  Status emit_pending(bool wait);
+  void index_messages(OpenChunk& chunk, ClosedChunk& closed);
+  Status write_large(ChannelState& channel, const MessageHead& head, std::span<const ByteSpan> data,
+                     std::uint64_t size);
+  void append_sync_record(Bytes& out) const;
+  Status after_chunk();
+  Status write_checkpoint();
+  Status sync_now(bool data_only);
+  Status run_clock();
+  Status look_at(ChannelState& channel, std::span<const ByteSpan> data);
+  Status move_to_group(ChannelState& channel, bool compress);
+  OpenChunk* group_of(std::uint32_t group, bool compress);
+
   Status begin_message(ChannelState& channel, const MessageHead& head, std::uint64_t size,
                        std::optional<std::uint32_t> crc);
   Status append_part(OpenParts::Kind kind, ByteSpan part);

@@ -1,6 +1,7 @@
 // Messages of a Writer: into open chunks, outside chunks, or in parts; and attachments in parts.
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,7 @@
 namespace ropewalk::mcap {
 namespace {
 
-constexpr std::uint64_t kMinCompressedBytes = 1024;
+constexpr std::uint64_t kLookedAtBytes = 4096;
 
 }  // namespace
 
@@ -28,20 +29,12 @@ Status Writer::Impl::write_parts(const MessageHead& head, std::span<const ByteSp
   if (!options.chunked) return write_loose(*channel, head, data);
   std::uint64_t size = 0;
   for (const ByteSpan part : data) size += part.size();
-  if (is_large(size) && !compresses(*channel->chunk)) {
-    std::optional<std::uint32_t> crc;
-    if (options.chunk_crc) {
-      crc = 0;
-      for (const ByteSpan part : data) crc = crc32(*crc, part);
-    }
-    ROPEWALK_RETURN_IF_ERROR(begin_message(*channel, head, size, crc));
-    parts.expected_crc.reset();  // it was taken over these very bytes
-    for (const ByteSpan part : data) {
-      ROPEWALK_RETURN_IF_ERROR(emit(part));
-    }
-    parts.written = size;
-    return end_message();
+  if (options.detect_incompressible && size >= kLookedAtBytes && channel->compress &&
+      options.compression != Compression::none) {
+    ROPEWALK_RETURN_IF_ERROR(look_at(*channel, data));
   }
+  if (is_large(size) && !compresses(*channel->chunk))
+    return write_large(*channel, head, data, size);
   ROPEWALK_ASSIGN_OR_RETURN(std::uint8_t * to, room(*channel, head, size));
   for (const ByteSpan part : data) {
     if (part.empty()) continue;
@@ -49,7 +42,8 @@ Status Writer::Impl::write_parts(const MessageHead& head, std::span<const ByteSp
     to += part.size();
   }
   OpenChunk& chunk = *channel->chunk;
-  return chunk.close_pending ? close_chunk(chunk) : ok_status();
+  if (chunk.close_pending) ROPEWALK_RETURN_IF_ERROR(close_chunk(chunk));
+  return has_clock() ? run_clock() : ok_status();
 }
 
 Status Writer::Impl::write_loose(ChannelState& channel, const MessageHead& head,
@@ -59,12 +53,11 @@ Status Writer::Impl::write_loose(ChannelState& channel, const MessageHead& head,
   scratch.clear();
   define_loose(channel, scratch);
   append_message_head(scratch, head, size);
-  ROPEWALK_RETURN_IF_ERROR(emit(scratch));
-  for (const ByteSpan part : data) {
-    ROPEWALK_RETURN_IF_ERROR(emit(part));
-  }
+  std::vector<ByteSpan> all{scratch};
+  all.insert(all.end(), data.begin(), data.end());
+  ROPEWALK_RETURN_IF_ERROR(emit_parts(all));
   count_messages(channel, 1, head.log_time, head.log_time);
-  return ok_status();
+  return after_chunk();
 }
 
 // Makes room for the data of one message in the chunk of its group, with everything that stands in
@@ -84,7 +77,7 @@ Result<std::uint8_t*> Writer::Impl::room(ChannelState& channel, const MessageHea
     }
   }
   define(channel, chunk.serial, [&](ByteSpan record) { chunk.buffer.append(record); });
-  const std::uint64_t at = chunk.records_size();
+  const std::uint64_t at = chunk.buffer.size();
   std::uint8_t* to =
       chunk.buffer.extend(kRecordHeadBytes + kMessageHeadBytes + static_cast<std::size_t>(size));
   const auto put = [&to](auto value) {
@@ -102,11 +95,12 @@ Result<std::uint8_t*> Writer::Impl::room(ChannelState& channel, const MessageHea
   channel.entries.push_back({.log_time = head.log_time, .offset = at});
   if (chunk.messages++ == 0) {
     chunk.start_time = chunk.end_time = head.log_time;
+    if (options.max_chunk_age_ns != 0) chunk.opened_ns = clock_ns();
   } else {
     chunk.start_time = std::min(chunk.start_time, head.log_time);
     chunk.end_time = std::max(chunk.end_time, head.log_time);
   }
-  chunk.close_pending = is_large(size) || chunk.records_size() >= options.chunk_bytes;
+  chunk.close_pending = is_large(size) || chunk.buffer.size() >= options.chunk_bytes;
   return to;
 }
 
@@ -115,102 +109,9 @@ Result<MutableByteSpan> Writer::reserve(const MessageHead& head, std::uint64_t s
   ROPEWALK_RETURN_IF_ERROR(w.ready());
   if (!w.options.chunked) return failed_precondition("reserve() needs chunks: use write()");
   ROPEWALK_ASSIGN_OR_RETURN(ChannelState * channel, w.channel_of(head.channel_id));
+  if (w.has_clock()) ROPEWALK_RETURN_IF_ERROR(w.run_clock());
   ROPEWALK_ASSIGN_OR_RETURN(std::uint8_t * to, w.room(*channel, head, size));
   return MutableByteSpan(to, static_cast<std::size_t>(size));
-}
-
-// Serialises one MessageIndex per channel of `chunk`, in the order of ids, behind what `grow` or
-// `out` holds; the first one stands at file offset `at`.
-void Writer::Impl::append_message_indexes(Bytes* out, GrowBuffer* grow, OpenChunk& chunk,
-                                          ChunkIndex& index, std::uint64_t at) {
-  std::sort(
-      chunk.channels.begin(), chunk.channels.end(),
-      [](const ChannelState* a, const ChannelState* b) { return a->channel.id < b->channel.id; });
-  const std::uint64_t first = at;
-  if (options.message_index) {
-    index.message_index_offsets.reserve(chunk.channels.size());
-    for (ChannelState* channel : chunk.channels) {
-      static_assert(sizeof(MessageIndex::Entry) == 16);
-      const std::size_t entry_bytes = channel->entries.size() * sizeof(MessageIndex::Entry);
-      const std::size_t total = kRecordHeadBytes + 6 + entry_bytes;
-      std::uint8_t* to = nullptr;
-      if (grow != nullptr) {
-        to = grow->extend(total);
-      } else {
-        out->resize(out->size() + total);
-        to = out->data() + out->size() - total;
-      }
-      const auto put = [&to](auto value) {
-        std::memcpy(to, &value, sizeof value);
-        to += sizeof value;
-      };
-      put(static_cast<std::uint8_t>(Opcode::message_index));
-      put(static_cast<std::uint64_t>(6 + entry_bytes));
-      put(channel->channel.id);
-      put(static_cast<std::uint32_t>(entry_bytes));
-      std::memcpy(to, channel->entries.data(), entry_bytes);
-      index.message_index_offsets.emplace_back(channel->channel.id, at);
-      at += total;
-    }
-  }
-  index.message_index_length = at - first;
-}
-
-Status Writer::Impl::close_chunk(OpenChunk& chunk) {
-  if (chunk.messages == 0) return ok_status();
-  const ByteSpan records = ByteSpan(chunk.buffer.span()).subspan(kHeadRoom);
-  ChunkHead head{.message_start_time = chunk.start_time,
-                 .message_end_time = chunk.end_time,
-                 .uncompressed_size = records.size(),
-                 .uncompressed_crc = options.chunk_crc ? crc32(0, records) : 0,
-                 .compression = "",
-                 .records_size = records.size()};
-  bool use_compressed = false;
-  if (compresses(chunk) && (options.force_compression || records.size() >= kMinCompressedBytes)) {
-    compressed.resize(kHeadRoom);
-    Status status = compress(options.compression, records, options.level, compressed);
-    if (!status.ok()) return fail(std::move(status));
-    const std::uint64_t size = compressed.size() - kHeadRoom;
-    if (options.force_compression || size <= records.size() - records.size() / 50) {
-      use_compressed = true;
-      head.compression = std::string(compression_name(options.compression));
-      head.records_size = size;
-    }
-  }
-  scratch.clear();
-  ROPEWALK_RETURN_IF_ERROR(append_chunk_head(scratch, head));
-  ChunkIndex index{.message_start_time = head.message_start_time,
-                   .message_end_time = head.message_end_time,
-                   .chunk_start_offset = offset,
-                   .chunk_length = scratch.size() + head.records_size,
-                   .message_index_offsets = {},
-                   .message_index_length = 0,
-                   .compression = head.compression,
-                   .compressed_size = head.records_size,
-                   .uncompressed_size = head.uncompressed_size};
-  append_message_indexes(use_compressed ? &compressed : nullptr,
-                         use_compressed ? nullptr : &chunk.buffer, chunk, index,
-                         offset + index.chunk_length);
-  const MutableByteSpan whole = use_compressed ? MutableByteSpan(compressed) : chunk.buffer.span();
-  const std::size_t start = kHeadRoom - scratch.size();
-  std::memcpy(whole.data() + start, scratch.data(), scratch.size());
-  ROPEWALK_RETURN_IF_ERROR(emit(whole.subspan(start)));
-
-  for (ChannelState* channel : chunk.channels) {
-    count_messages(*channel, channel->entries.size(), chunk.start_time, chunk.end_time);
-    channel->entries.clear();
-  }
-  ++statistics.chunk_count;
-  if (options.chunk_index) chunk_indexes.push_back(std::move(index));
-  start_chunk(chunk);
-  return ok_status();
-}
-
-Status Writer::Impl::close_all() {
-  for (auto& [key, chunk] : groups) {
-    ROPEWALK_RETURN_IF_ERROR(close_chunk(*chunk));
-  }
-  return ok_status();
 }
 
 // --- messages and attachments in parts
@@ -231,6 +132,7 @@ Status Writer::Impl::begin_message(ChannelState& channel, const MessageHead& hea
   Bytes front;  // what stands in the chunk before the data
   if (options.chunked) {
     ROPEWALK_RETURN_IF_ERROR(close_chunk(*channel.chunk));
+    ROPEWALK_RETURN_IF_ERROR(emit_pending(true));
     define(channel, channel.chunk->serial,
            [&](ByteSpan record) { front.insert(front.end(), record.begin(), record.end()); });
     // The open chunk is another one from here on: its definitions are its own.
@@ -249,6 +151,8 @@ Status Writer::Impl::begin_message(ChannelState& channel, const MessageHead& hea
 
   scratch.clear();
   if (options.chunked) {
+    append_sync_record(scratch);
+    const std::uint64_t sync_bytes = scratch.size();
     const ChunkHead chunk{.message_start_time = head.log_time,
                           .message_end_time = head.log_time,
                           .uncompressed_size = front.size() + size,
@@ -260,8 +164,8 @@ Status Writer::Impl::begin_message(ChannelState& channel, const MessageHead& hea
     ROPEWALK_RETURN_IF_ERROR(append_chunk_head(scratch, chunk));
     parts.chunk = {.message_start_time = head.log_time,
                    .message_end_time = head.log_time,
-                   .chunk_start_offset = offset,
-                   .chunk_length = scratch.size() + front.size() + size,
+                   .chunk_start_offset = offset + sync_bytes,
+                   .chunk_length = scratch.size() - sync_bytes + front.size() + size,
                    .message_index_offsets = {},
                    .message_index_length = 0,
                    .compression = "",
@@ -324,12 +228,13 @@ Status Writer::Impl::end_message() {
     if (options.chunk_index) chunk_indexes.push_back(std::move(parts.chunk));
   }
   count_messages(channel, 1, parts.head.log_time, parts.head.log_time);
-  return ok_status();
+  return after_chunk();
 }
 
 Status Writer::begin_attachment(const AttachmentHead& head) {
   Impl& w = *impl_;
   ROPEWALK_RETURN_IF_ERROR(w.ready());
+  ROPEWALK_RETURN_IF_ERROR(w.emit_pending(true));
   w.scratch.clear();
   ROPEWALK_RETURN_IF_ERROR(append_attachment_head(w.scratch, head));
   w.parts = {};
@@ -369,7 +274,7 @@ Status Writer::Impl::end_attachment() {
   ROPEWALK_RETURN_IF_ERROR(emit(scratch));
   ++statistics.attachment_count;
   if (options.attachment_index) attachment_indexes.push_back(std::move(parts.attachment));
-  return ok_status();
+  return after_chunk();
 }
 
 Status Writer::write_attachment(const AttachmentHead& head, ByteSpan data) {
