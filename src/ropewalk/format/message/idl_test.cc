@@ -145,6 +145,14 @@ TEST(Xcdr2, CollectionsOfAnythingButPrimitivesHaveALength) {
   EXPECT_EQ(json_of(*codec, payload), R"({"p":[{"x":1},{"x":2}],"s":["a"],"n":[5,6]})");
 }
 
+TEST(Xcdr2, RowsOfEnumerationsAreReadWithAndWithoutLength) {
+  const auto codec = omgidl("enum E { A, B }; @final struct T { sequence<E> e; octet k; };");
+  const Bytes bare = {0, 7, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9};  // Fast-CDR
+  EXPECT_EQ(json_of(*codec, bare), R"({"e":["B","A"],"k":9})");
+  const Bytes by_xtypes = {0, 7, 0, 0, 12, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9};
+  EXPECT_EQ(json_of(*codec, by_xtypes), R"({"e":["B","A"],"k":9})");
+}
+
 TEST(Xcdr1, OptionalMembersHaveAParameterHeader) {
   const auto codec = omgidl("struct T { octet a; @optional double b; @optional long c; };");
   const Bytes payload = {0, 1, 0, 0, 7, 0, 0,    0,    1, 0, 8, 0,  // id 1, 8 bytes

@@ -141,6 +141,11 @@ Status TypeTable::finish(const Limits& limits) {
   for (std::uint32_t i = 0; i < types.size(); ++i) {
     ROPEWALK_RETURN_IF_ERROR(measurer.measure(i, 0));
     if (types[i].kind == TypeKind::wstring) has_wide_strings = true;
+    if (types[i].kind == TypeKind::sequence || types[i].kind == TypeKind::array) {
+      const TypeKind element = types[types[i].element].kind;
+      has_enum_rows =
+          has_enum_rows || element == TypeKind::enumeration || element == TypeKind::bitmask;
+    }
   }
   return ok_status();
 }

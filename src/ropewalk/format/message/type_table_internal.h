@@ -115,6 +115,7 @@ class TypeTable {
   std::vector<Enumeration> enumerations;
   std::uint32_t root = 0;
   bool has_wide_strings = false;  ///< filled by finish
+  bool has_enum_rows = false;     ///< sequences or arrays of enumerations or bitmasks; as above
 };
 
 /// Units: bytes of a value of a primitive kind; 0 for the others.

@@ -658,29 +658,32 @@ Result<WireFormat> read_encapsulation(ByteSpan payload) {
 }
 
 bool has_collection_header(const WireFormat& format, const TypeTable& table, const Type& element) {
-  return format.xcdr2 && format.type_headers &&
-         static_cast<std::uint32_t>(table.wire_kind(element)) >= kPrimitiveKinds;
+  if (!format.xcdr2 || !format.type_headers) return false;
+  if (element.kind == TypeKind::enumeration || element.kind == TypeKind::bitmask) {
+    return !format.bare_enums;
+  }
+  return static_cast<std::uint32_t>(table.wire_kind(element)) >= kPrimitiveKinds;
 }
 
 Status decode_cdr(const TypeTable& table, bool idl, ByteSpan payload, const Limits& limits,
                   Message& out) {
   ROPEWALK_ASSIGN_OR_RETURN(const WireFormat stated, read_encapsulation(payload));
   std::vector<WireFormat> readings = {stated};
-  if (table.has_wide_strings) {
-    // Fast-CDR 1 wrote four bytes a character, Fast-CDR 2 writes two.
-    readings.push_back(stated);
-    readings.back().wide_unit = 4;
-  }
-  if (idl && !stated.xcdr2) {
-    // RTI Connext Micro counts alignment from the encapsulation header.
-    readings.push_back(stated);
-    readings.back().origin = 0;
-  }
-  if (idl && !stated.delimited) {
-    // Some writers follow the encapsulation and not the extensibility of each type.
-    readings.push_back(stated);
-    readings.back().type_headers = false;
-  }
+  // Each question that the encapsulation leaves open doubles the readings; the likely ones come
+  // first, and only a reading that fails makes the next one necessary.
+  const auto either = [&](const auto& change) {
+    const std::size_t count = readings.size();
+    for (std::size_t i = 0; i < count; ++i) change(readings.emplace_back(readings[i]));
+  };
+  // Fast-CDR 1 wrote four bytes a character, Fast-CDR 2 writes two.
+  if (table.has_wide_strings) either([](WireFormat& format) { format.wide_unit = 4; });
+  // By XTypes an enumeration is no primitive; Fast-CDR takes it for one.
+  if (stated.xcdr2 && table.has_enum_rows)
+    either([](WireFormat& format) { format.bare_enums = true; });
+  // RTI Connext Micro counts alignment from the encapsulation header.
+  if (idl && !stated.xcdr2) either([](WireFormat& format) { format.origin = 0; });
+  // Some writers follow the encapsulation and not the extensibility of each type.
+  if (idl && !stated.delimited) either([](WireFormat& format) { format.type_headers = false; });
   Status first;
   std::size_t fallback = readings.size();
   for (std::size_t i = 0; i < readings.size(); ++i) {

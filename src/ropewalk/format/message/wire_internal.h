@@ -16,6 +16,7 @@ struct WireFormat {
   bool delimited = false;       ///< the encapsulation says: types that say nothing are appendable
   bool parameter_list = false;  ///< the encapsulation says: the outermost type is mutable
   bool type_headers = true;     ///< appendable and mutable types have headers
+  bool bare_enums = false;      ///< rows of enumerations have no length in front, as Fast-CDR does
   std::size_t max_alignment = 8;
   std::size_t origin = 4;     ///< alignment counts from this byte
   std::size_t wide_unit = 2;  ///< bytes of a character of a wide string
@@ -39,7 +40,8 @@ inline Extensibility wire_extensibility(const WireFormat& format, Extensibility 
 /// The member of a union that holds its discriminator.
 constexpr std::string_view kDiscriminatorName = "_d";
 
-/// XCDR2 puts a length before sequences and arrays of anything but primitives.
+/// XCDR2 puts a length before sequences and arrays of anything but primitives; enumerations and
+/// bitmasks are none.
 bool has_collection_header(const WireFormat& format, const TypeTable& table, const Type& element);
 
 /// Decodes a whole payload; what is left open by the encapsulation (the size of wide characters,
