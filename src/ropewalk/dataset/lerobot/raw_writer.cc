@@ -27,7 +27,6 @@ constexpr std::string_view kDataPath =
     "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet";
 constexpr std::string_view kVideoPath =
     "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4";
-constexpr std::uint64_t kMaxMetaBytes = 8ULL << 30;
 
 /// An episode whose files are written, not yet committed.
 struct Prepared {

@@ -124,6 +124,8 @@ double sharpness(ByteSpan picture, const FrameShape& shape) {
   std::uint64_t squares = 0;
   for (std::size_t y = 1; y + 1 < height; ++y) {
     const std::uint8_t* row = picture.data() + y * width;
+    const std::uint8_t* above = row - width;
+    const std::uint8_t* below = row + width;
     // Of one row in 32 bits, which hold 1020 squared times 4,000 samples.
     std::size_t x = 1;
     while (x + 1 < width) {
@@ -131,7 +133,7 @@ double sharpness(ByteSpan picture, const FrameShape& shape) {
       std::int32_t row_sum = 0;
       std::uint32_t row_squares = 0;
       for (; x < end; ++x) {
-        const int value = 4 * row[x] - row[x - 1] - row[x + 1] - row[x - width] - row[x + width];
+        const int value = 4 * row[x] - row[x - 1] - row[x + 1] - above[x] - below[x];
         row_sum += value;
         row_squares += static_cast<std::uint32_t>(value * value);
       }
