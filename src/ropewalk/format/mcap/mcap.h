@@ -7,6 +7,7 @@
 // - recover.h: rewrites what a damaged file still holds, and proves the result.
 // - writer.h: Writer makes chunks, compression, indexes and summary; messages and attachments in
 //   parts.
+// - edit.h: adds attachments and metadata in place, and goes on with a file.
 // - record_reader.h: RecordReader gives the records of a file one after the other; decode_chunk.
 // - records.h: the fifteen records, parsed; record_writer.h: the same, written.
 // - private_records.h: what a recording adds to find its place again.
@@ -14,6 +15,7 @@
 //
 // Limits: base/core/limits.h (max_chunk_bytes, max_record_bytes). No length in a file sizes an
 // allocation before it was checked. Payloads are bytes here: format/message decodes them.
+#include "ropewalk/format/mcap/edit.h"
 #include "ropewalk/format/mcap/merged_reader.h"
 #include "ropewalk/format/mcap/private_records.h"
 #include "ropewalk/format/mcap/problem.h"

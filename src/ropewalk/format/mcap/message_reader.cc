@@ -187,7 +187,7 @@ bool MessageReader::Impl::read_all_definitions() {
   LoadedSegment loaded;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (!segments[i].is_chunk) continue;
-    status = load_segment(*map, segments[i], loaded, ignored);
+    status = load_segment(*map, map->segments[i], loaded, ignored);
     if (!status.ok()) return false;
     ChunkWalker records(loaded.records);
     std::uint8_t opcode = 0;
@@ -231,7 +231,7 @@ bool MessageReader::Impl::next_in_file_order(MessageView& out) {
       while (next_segment < segments.size() && !may_hold(segments[next_segment])) ++next_segment;
       if (next_segment >= segments.size()) return false;
       walked = take_spare(next_segment++);
-      status = load_segment(*map, segments[walked->segment], walked->loaded, problems);
+      status = load_segment(*map, map->segments[walked->segment], walked->loaded, problems);
       if (!status.ok()) return false;
       walker = ChunkWalker(walked->loaded.records);
     }
@@ -292,7 +292,7 @@ void MessageReader::Impl::push(std::unique_ptr<Active> active) {
 bool MessageReader::Impl::activate(std::size_t number) {
   std::unique_ptr<Active> active = take_spare(number);
   const Segment& segment = segments[number];
-  status = load_segment(*map, segment, active->loaded, problems);
+  status = load_segment(*map, map->segments[number], active->loaded, problems);
   if (!status.ok()) return false;
   ChunkWalker records(active->loaded.records);
   std::uint8_t opcode = 0;
@@ -366,7 +366,7 @@ void MessageReader::Impl::keep_within_budget() {
 bool MessageReader::Impl::emit(MessageView& out) {
   if (current->evicted) {
     ProblemList told_before;
-    status = load_segment(*map, segments[current->segment], current->loaded, told_before);
+    status = load_segment(*map, map->segments[current->segment], current->loaded, told_before);
     if (!status.ok()) return false;
     current->evicted = false;
     held_bytes += current->loaded.bytes_held();

@@ -57,42 +57,46 @@ Result<Writer> Writer::create(WriterOptions options) {
   return Writer(std::make_unique<Impl>(std::move(options)));
 }
 
-Status Writer::open(Sink& sink) {
-  Impl& w = *impl_;
-  if (w.sink != nullptr) {
-    return failed_precondition(
-        fmt::format("{} is still open: call finish() first", w.sink->name()));
-  }
-  w.sink = &sink;
-  w.failure = ok_status();
-  w.offset = 0;
-  w.sink_start = sink.size();
-  w.synced_at = 0;
-  w.synced_ns = w.has_clock() ? clock_ns() : 0;
-  w.last_checkpoint = w.checkpoint_end = 0;
-  w.checkpointed_chunks = w.checkpointed_attachments = w.checkpointed_metadata = 0;
-  w.checkpoints.clear();
-  w.pending.clear();
-  w.data_crc = 0;
-  w.in_data_section = true;
-  w.chunk_serial = 0;
-  w.statistics = {};
-  w.chunk_indexes.clear();
-  w.attachment_indexes.clear();
-  w.metadata_indexes.clear();
-  w.parts = {};
-  for (auto& [id, schema] : w.schemas) {
+void Writer::Impl::start_file(Sink& to) {
+  sink = &to;
+  failure = ok_status();
+  offset = 0;
+  sink_start = to.size();
+  synced_at = 0;
+  synced_ns = has_clock() ? clock_ns() : 0;
+  last_checkpoint = checkpoint_end = 0;
+  checkpointed_chunks = checkpointed_attachments = checkpointed_metadata = 0;
+  checkpoints.clear();
+  pending.clear();
+  data_crc = 0;
+  in_data_section = true;
+  chunk_serial = 0;
+  statistics = {};
+  chunk_indexes.clear();
+  attachment_indexes.clear();
+  metadata_indexes.clear();
+  parts = {};
+  for (auto& [id, schema] : schemas) {
     schema->in_data = schema->in_checkpoint = false;
     schema->last_chunk = 0;
   }
-  for (auto& channel : w.channels) {
+  for (auto& channel : channels) {
     if (channel == nullptr) continue;
     channel->in_data = channel->in_checkpoint = false;
     channel->last_chunk = 0;
     channel->messages = 0;
     channel->entries.clear();
   }
-  for (auto& [key, chunk] : w.groups) w.start_chunk(*chunk);
+  for (auto& [key, chunk] : groups) start_chunk(*chunk);
+}
+
+Status Writer::open(Sink& sink) {
+  Impl& w = *impl_;
+  if (w.sink != nullptr) {
+    return failed_precondition(
+        fmt::format("{} is still open: call finish() first", w.sink->name()));
+  }
+  w.start_file(sink);
   w.scratch.assign(kMagic.begin(), kMagic.end());
   Status status =
       append_record(w.scratch, Header{.profile = w.options.profile, .library = w.options.library});
@@ -340,7 +344,7 @@ Status Writer::Impl::finish() {
   ROPEWALK_RETURN_IF_ERROR(group(Opcode::attachment_index, all(attachment_indexes)));
   ROPEWALK_RETURN_IF_ERROR(group(Opcode::metadata_index, all(metadata_indexes)));
 
-  if (options.recording_marks) {
+  if (options.recording_marks || !checkpoints.empty()) {
     append_recording(out, {.sync_length = static_cast<std::uint32_t>(kSyncRecordBytes),
                            .checkpoints = checkpoints});
   }

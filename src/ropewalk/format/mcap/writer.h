@@ -24,6 +24,8 @@
 
 namespace ropewalk::mcap {
 
+class Reader;
+
 struct WriterOptions {
   std::string profile;
   std::string library = "ropewalk";
@@ -105,6 +107,11 @@ class Writer {
   /// Starts a file. Schemas and channels registered before stay and are written again when used.
   /// Lifetime: `sink` must outlive finish(). Errors: failed_precondition while a file is open.
   Status open(Sink& sink);
+  /// Goes on with the file of `reader`, whose data section ends at `data_end`: what is written
+  /// belongs there. The definitions of the file are registered. edit.h does this in place and
+  /// crash-safe. Errors: failed_precondition when ids of the file have several meanings;
+  /// already_exists when ids registered before collide with those of the file.
+  Status resume(Sink& sink, const Reader& reader, std::uint64_t data_end);
 
   /// Registers a schema, or finds the same one again. Returns its id, from 1.
   /// Errors: resource_exhausted when all 65,535 ids are taken.

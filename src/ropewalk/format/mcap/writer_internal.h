@@ -179,6 +179,7 @@ struct Writer::Impl {
     return status;
   }
 
+  void start_file(Sink& to);
   void start_chunk(OpenChunk& chunk) {
     chunk.serial = ++chunk_serial;
     chunk.buffer.truncate(0);
