@@ -198,7 +198,8 @@ class Struct(Kind):
                 marks += f"@id({number}) "
                 notes[field] = {"id": number}
             lines.append(f"{marks}{kind.declare(field)};")
-            hints[field] = Optional[kind.type] if optional else kind.type
+            # cyclonedds knows this spelling alone.
+            hints[field] = Optional[kind.type] if optional else kind.type  # noqa: UP045
         self.text = f"@{extensibility} struct {name} {{ {' '.join(lines)} }};"
         self.type = idl.make_idl_struct(name, name, hints, field_annotations=notes)
         self.type = EXTENSIBILITY[extensibility](self.type)

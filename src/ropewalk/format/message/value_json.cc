@@ -252,12 +252,12 @@ std::string to_base64(ByteSpan bytes) {
   }
   if (i + 1 == bytes.size()) {
     out += kAlphabet[bytes[i] >> 2];
-    out += kAlphabet[(bytes[i] & 3) << 4];
+    out += kAlphabet[(bytes[i] & 3U) << 4];
     out += "==";
   } else if (i + 2 == bytes.size()) {
     out += kAlphabet[bytes[i] >> 2];
-    out += kAlphabet[((bytes[i] & 3) << 4) | (bytes[i + 1] >> 4)];
-    out += kAlphabet[(bytes[i + 1] & 15) << 2];
+    out += kAlphabet[(bytes[i] & 3U) << 4 | bytes[i + 1] >> 4];
+    out += kAlphabet[(bytes[i + 1] & 15U) << 2];
     out += '=';
   }
   return out;
