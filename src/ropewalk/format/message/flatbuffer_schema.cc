@@ -17,8 +17,10 @@ std::string text_of(const flatbuffers::String* text) {
   return text == nullptr ? std::string() : text->str();
 }
 
-Result<Base> base_of(reflection::BaseType type) {
-  const int number = static_cast<int>(type);
+// Read as a number: the accessor of the library makes an enumerator of any value.
+Result<Base> base_of(const reflection::Type& type, flatbuffers::voffset_t member) {
+  const auto* table = reinterpret_cast<const flatbuffers::Table*>(&type);
+  const int number = table->GetField<std::int8_t>(member, 0);
   if (number < 0 || number > static_cast<int>(Base::array)) {
     return unimplemented(fmt::format("FlatBuffers type {} is not known", number));
   }
@@ -38,7 +40,8 @@ class Reader {
         for (const reflection::EnumVal* value : *one->values()) {
           FlatbufferCodec::Choice choice{.value = value->value(), .name = text_of(value->name())};
           if (one->is_union() && value->union_type() != nullptr) {
-            ROPEWALK_ASSIGN_OR_RETURN(choice.base, base_of(value->union_type()->base_type()));
+            ROPEWALK_ASSIGN_OR_RETURN(
+                choice.base, base_of(*value->union_type(), reflection::Type::VT_BASE_TYPE));
             choice.index = value->union_type()->index();
             if (choice.base == Base::object) {
               ROPEWALK_RETURN_IF_ERROR(check_object(choice.index, text_of(one->name())));
@@ -89,8 +92,8 @@ class Reader {
     for (const reflection::Field* field : *object.fields()) {
       const reflection::Type& type = *field->type();
       Field one{.name = text_of(field->name()), .index = type.index(), .offset = field->offset()};
-      ROPEWALK_ASSIGN_OR_RETURN(one.base, base_of(type.base_type()));
-      ROPEWALK_ASSIGN_OR_RETURN(one.element, base_of(type.element()));
+      ROPEWALK_ASSIGN_OR_RETURN(one.base, base_of(type, reflection::Type::VT_BASE_TYPE));
+      ROPEWALK_ASSIGN_OR_RETURN(one.element, base_of(type, reflection::Type::VT_ELEMENT));
       one.length = type.fixed_length();
       one.integer = field->default_integer();
       one.real = field->default_real();
