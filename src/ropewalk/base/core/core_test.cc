@@ -35,6 +35,10 @@ TEST(Status, AddsContextWhileUnwinding) {
   EXPECT_EQ(s.reason(), "SOURCE_CHANGED");
   EXPECT_EQ(s.message(), "episode 3: x");
   EXPECT_TRUE(ok_status().with_context("a").ok());
+  // Callee and caller both name the episode.
+  EXPECT_EQ(data_loss("episode 3: x").with_context("episode 3").message(), "episode 3: x");
+  EXPECT_EQ(data_loss("episode 31: x").with_context("episode 3").message(),
+            "episode 3: episode 31: x");
 }
 
 Status nested(bool fail) {

@@ -58,6 +58,8 @@ std::string Status::to_string() const {
 Status Status::with_context(std::string_view context) const {
   if (ok()) return {};
   Status out(*this);
+  const std::string_view said = rep_->message;
+  if (said.starts_with(context) && said.substr(context.size()).starts_with(": ")) return out;
   out.rep_->message = std::string(context) + ": " + rep_->message;
   return out;
 }

@@ -47,7 +47,8 @@ class [[nodiscard]] Status {
   /// Returns "data_loss: message" or "ok".
   std::string to_string() const;
 
-  /// Returns the same error with `context: ` in front of its message; OK stays OK.
+  /// Returns the same error with `context: ` in front of its message; OK stays OK. A message that
+  /// begins with it stays as it is: callee and caller may both name the episode.
   Status with_context(std::string_view context) const;
   /// Returns the same error carrying a stable reason that programs may test.
   Status with_reason(std::string_view reason) const;
