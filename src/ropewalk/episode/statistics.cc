@@ -335,6 +335,30 @@ Result<StatisticsMap> batch_statistics(const arrow::RecordBatch& batch, const Sc
   return out;
 }
 
+Result<StatisticsMap> known_or_computed_statistics(const Episode& episode,
+                                                   const arrow::RecordBatch& columns,
+                                                   const Schema& schema,
+                                                   const std::vector<std::string>& names) {
+  StatisticsMap known = statistics_from_json(episode.statistics());
+  StatisticsMap out;
+  for (const std::string& name : names) {
+    const Feature* feature = schema.find(name);
+    if (feature == nullptr) continue;
+    const auto at = known.find(name);
+    if (at != known.end() &&
+        (feature->is_camera() ? at->second.count > 0 : at->second.count == columns.num_rows())) {
+      out.emplace(name, std::move(at->second));
+      continue;
+    }
+    const auto column = columns.GetColumnByName(name);
+    if (column == nullptr || !has_statistics(*feature)) continue;
+    ROPEWALK_ASSIGN_OR_RETURN_CTX(FeatureStatistics computed,
+                                  column_statistics(*column, *feature, {}), "column " + name);
+    out.emplace(name, std::move(computed));
+  }
+  return out;
+}
+
 struct StatisticsPool::Impl {
   struct Entry {
     FeatureStatistics pooled;  ///< `std` holds the sum of squared deviations until result()

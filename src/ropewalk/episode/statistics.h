@@ -54,6 +54,15 @@ Result<FeatureStatistics> column_statistics(const arrow::Array& column, const Fe
 Result<StatisticsMap> batch_statistics(const arrow::RecordBatch& batch, const Schema& schema,
                                        const StatisticsOptions& options);
 
+/// Returns the statistics of the features `names` over one episode: those that its source keeps
+/// where they cover it whole (a camera is sampled, a column counts every row), else computed from
+/// `columns`, its rows. Cameras are not decoded: without known statistics they are left out, and so
+/// is what has none. Errors: those of column_statistics, naming the column.
+Result<StatisticsMap> known_or_computed_statistics(const Episode& episode,
+                                                   const arrow::RecordBatch& columns,
+                                                   const Schema& schema,
+                                                   const std::vector<std::string>& names);
+
 /// Ordinals of the frames that count for a camera: n = clip(int(len^0.75), min(100, len), 10000) at
 /// round-half-even(linspace(0, len-1, n)). Spec: lerobot-formats 5.2.
 std::vector<std::int64_t> sampled_frames(std::int64_t length);

@@ -187,6 +187,44 @@ TEST(Statistics, AgreesWithAPlainLoopOnEveryWidth) {
   }
 }
 
+// Statistics kept for fewer rows than there are describe something else than this episode.
+TEST(Statistics, BelievesWhatASourceKeepsOnlyWhereItCoversTheEpisode) {
+  const auto row_of = [](double mean, std::int64_t count) {
+    Json out = Json::object();
+    for (const char* name : {"min", "max", "mean", "std"}) {
+      out.set(name, Json(Json::Array{Json(mean)}));
+    }
+    out.set("count", Json(Json::Array{Json(count)}));
+    return out;
+  };
+  test::MemoryEpisode episode;
+  episode.schema_value.features = {
+      vector_feature("whole", 1),
+      vector_feature("part", 1),
+      vector_feature("unknown", 1),
+      {.name = "top", .kind = FeatureKind::video, .shape = {4, 4, 3}},
+      {.name = "side", .kind = FeatureKind::video, .shape = {4, 4, 3}}};
+  const auto column = scalar_column<arrow::FloatBuilder>(
+      4, [](std::int64_t row) { return static_cast<float>(row); });
+  arrow::FieldVector fields;
+  for (const char* name : {"whole", "part", "unknown"}) {
+    fields.push_back(arrow::field(name, column->type()));
+  }
+  episode.table = arrow::RecordBatch::Make(arrow::schema(fields), 4, {column, column, column});
+  episode.statistics_value.set("whole", row_of(100, 4));
+  episode.statistics_value.set("part", row_of(100, 3));
+  episode.statistics_value.set("top", row_of(0.5, 1));
+  const auto found =
+      known_or_computed_statistics(episode, *episode.table, episode.schema_value,
+                                   {"whole", "part", "unknown", "top", "side", "in no schema"});
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  ASSERT_EQ(found->size(), 4U);
+  EXPECT_EQ(found->at("whole").mean[0], 100);
+  EXPECT_EQ(found->at("part").mean[0], 1.5);
+  EXPECT_EQ(found->at("unknown").mean[0], 1.5);
+  EXPECT_EQ(found->at("top").mean[0], 0.5);
+}
+
 TEST(SampledFrames, FollowsTheRuleOfTheFormat) {
   EXPECT_EQ(sampled_frames(0), std::vector<std::int64_t>{});
   EXPECT_EQ(sampled_frames(1), std::vector<std::int64_t>{0});

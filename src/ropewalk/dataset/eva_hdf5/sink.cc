@@ -158,7 +158,10 @@ class EvaHdf5Sink final : public EpisodeSink {
       return ok_status();
     });
     sealing_.push_back(std::move(sealing));
-    ROPEWALK_RETURN_IF_ERROR(add_statistics(episode, numbered));
+    ROPEWALK_ASSIGN_OR_RETURN(
+        const StatisticsMap statistics,
+        known_or_computed_statistics(episode, *numbered.columns, schema_, statistics_names()));
+    pool_.add(statistics);
     return side_files_.add(numbered, 0);
   }
 
@@ -256,38 +259,6 @@ class EvaHdf5Sink final : public EpisodeSink {
       ROPEWALK_RETURN_IF_ERROR(items.add_json(key, value));
     }
     return items.add_json("fps", Json(schema_.fps.to_double()));
-  }
-
-  Status add_statistics(const Episode& episode, const NumberedEpisode& numbered) {
-    StatisticsMap known = statistics_from_json(episode.statistics());
-    std::vector<std::string> missing;
-    StatisticsMap chosen;
-    for (const std::string& name : statistics_names()) {
-      const auto at = known.find(name);
-      const Feature* feature = schema_.find(name);
-      // Cameras are sampled; a column's statistics count every row, or they are of something else.
-      const bool whole =
-          at != known.end() && feature != nullptr &&
-          (feature->is_camera() ? at->second.count > 0 : at->second.count == numbered.length);
-      if (whole) {
-        chosen.emplace(name, at->second);
-      } else {
-        missing.push_back(name);
-      }
-    }
-    for (const std::string& name : missing) {
-      const auto column = numbered.columns->GetColumnByName(name);
-      const Feature* feature = schema_.find(name);
-      if (!column || feature == nullptr || feature->is_camera() ||
-          !dtype_is_numeric(feature->dtype)) {
-        continue;
-      }
-      ROPEWALK_ASSIGN_OR_RETURN_CTX(FeatureStatistics statistics,
-                                    column_statistics(*column, *feature, {}), "column " + name);
-      chosen.emplace(name, std::move(statistics));
-    }
-    pool_.add(chosen);
-    return ok_status();
   }
 
   std::vector<std::string> statistics_names() const {

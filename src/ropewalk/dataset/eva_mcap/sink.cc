@@ -119,7 +119,10 @@ class EvaMcapSink final : public EpisodeSink {
       return ok_status();
     });
     sealing_.push_back(std::move(sealing));
-    ROPEWALK_RETURN_IF_ERROR(add_statistics(episode, numbered));
+    ROPEWALK_ASSIGN_OR_RETURN(
+        const StatisticsMap statistics,
+        known_or_computed_statistics(episode, *numbered.columns, schema_, statistics_names()));
+    pool_.add(statistics);
     return side_files_.add(numbered, 0);
   }
 
@@ -301,28 +304,6 @@ class EvaMcapSink final : public EpisodeSink {
     ROPEWALK_RETURN_IF_ERROR(writer_.append_message(around.tail));
     sink.share(nullptr);
     return writer_.end_message();
-  }
-
-  Status add_statistics(const Episode& episode, const NumberedEpisode& numbered) {
-    StatisticsMap known = statistics_from_json(episode.statistics());
-    StatisticsMap chosen;
-    for (const std::string& name : statistics_names()) {
-      if (const auto at = known.find(name); at != known.end() && at->second.count > 0) {
-        chosen.emplace(name, std::move(at->second));
-        continue;
-      }
-      const auto column = numbered.columns->GetColumnByName(name);
-      const Feature* feature = schema_.find(name);
-      if (!column || feature == nullptr || feature->is_camera() ||
-          !dtype_is_numeric(feature->dtype)) {
-        continue;
-      }
-      ROPEWALK_ASSIGN_OR_RETURN_CTX(FeatureStatistics statistics,
-                                    column_statistics(*column, *feature, {}), "column " + name);
-      chosen.emplace(name, std::move(statistics));
-    }
-    pool_.add(chosen);
-    return ok_status();
   }
 
   std::vector<std::string> statistics_names() const {
