@@ -17,7 +17,16 @@ std::size_t at(int y, int width, int x) {
          static_cast<std::size_t>(x);
 }
 
-void blend_pixel(std::uint8_t* pixel, Colour colour, float alpha) {
+inline void blend_pixel(std::uint8_t* pixel, Colour colour, float alpha) {
+  if (alpha >= 1) {
+    const auto level = [](float value) {
+      return static_cast<std::uint8_t>(std::clamp(value + 0.5F, 0.0F, 255.0F));
+    };
+    pixel[0] = level(colour.r);
+    pixel[1] = level(colour.g);
+    pixel[2] = level(colour.b);
+    return;
+  }
   const auto mix = [alpha](std::uint8_t old, float value) {
     const float mixed = static_cast<float>(old) + (value - static_cast<float>(old)) * alpha;
     return static_cast<std::uint8_t>(std::clamp(mixed + 0.5F, 0.0F, 255.0F));
@@ -60,13 +69,15 @@ Canvas::Canvas(int width, int height)
     : width_(width),
       height_(height),
       depth_(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)),
-      shadow_(depth_.size()) {}
+      shadow_(depth_.size()),
+      shaded_(static_cast<std::size_t>(height)),
+      dark_(static_cast<std::size_t>(width)) {}
 
 void Canvas::begin(const Camera& camera, MutableByteSpan rgb) {
   camera_ = camera;
   rgb_ = rgb;
   std::ranges::fill(depth_, kFar);
-  shadow_area_ = {width_, height_, 0, 0};
+  std::ranges::fill(shaded_, Span{});
   // A ray eye + t * d meets the table at t = -eye.z / d.z; d is linear in the pixel.
   const Frame& f = camera.axes;
   const double cx = width_ / 2.0 - 0.5;
@@ -110,24 +121,99 @@ Canvas::Area Canvas::area_around(std::span<const Vec3> points, float margin) con
           clamp_pixel(x1 + margin + 1, width_), clamp_pixel(y1 + margin + 1, height_)};
 }
 
-// Calls paint(x, y, metres x, metres y, metres per pixel) where the table plane is seen.
-template <typename Paint>
-void Canvas::each_ground_pixel(const Area& area, Paint paint) {
-  for (int y = area.y0; y < area.y1; ++y) {
+// The table in one row of the picture. A pixel x of row y sees the point (u / w, v / w), all three
+// linear in x; w is negative below the horizon. So what a convex shape on the table covers of a row
+// is one interval, and where it ends follows from a quadratic (a disc) or from lines (a strip).
+class Canvas::GroundSpans {
+ public:
+  GroundSpans(const Canvas& canvas, Vec3 a, Vec3 b, float radius)
+      : ground_(canvas.ground_),
+        width_(canvas.width_),
+        ax_(f32(a.x)),
+        ay_(f32(a.y)),
+        dx_(f32(b.x - a.x)),
+        dy_(f32(b.y - a.y)),
+        radius_(radius),
+        length2_(dx_ * dx_ + dy_ * dy_) {}
+
+  /// Where a pixel row may see the shape; one pixel more at either end.
+  Span row(int y) const {
     const auto fy = static_cast<float>(y);
-    const float u0 = ground_[1] * fy + ground_[2];
-    const float v0 = ground_[4] * fy + ground_[5];
-    const float w0 = ground_[7] * fy + ground_[8];
-    for (int x = area.x0; x < area.x1; ++x) {
-      const auto fx = static_cast<float>(x);
-      const float w = ground_[6] * fx + w0;
-      if (w > -1e-3F) continue;  // at or above the horizon
-      const float inverse = 1.0F / w;
-      paint(x, y, (ground_[0] * fx + u0) * inverse, (ground_[3] * fx + v0) * inverse,
-            f32(camera_.eye.z) * -inverse);
+    const Row row{ground_[1] * fy + ground_[2], ground_[4] * fy + ground_[5],
+                  ground_[7] * fy + ground_[8]};
+    Interval out = disc(row, ax_, ay_);
+    if (length2_ > 1e-12F) {
+      out = hull(out, disc(row, ax_ + dx_, ay_ + dy_));
+      out = hull(out, strip(row));
+    }
+    Interval below{-1, f32(width_) + 1};  // the horizon
+    clip(below, ground_[6], row.w + kHorizon);
+    out = {std::max(out.begin, below.begin), std::min(out.end, below.end)};
+    if (!(out.begin <= out.end)) return {};
+    return {clamp_pixel(out.begin - 1, width_), clamp_pixel(out.end + 2, width_)};
+  }
+
+ private:
+  struct Row {
+    float u, v, w;  // at x = 0
+  };
+  struct Interval {
+    float begin = kFar;
+    float end = -kFar;
+  };
+  static constexpr float kHorizon = 1e-3F;
+
+  static Interval hull(Interval a, Interval b) {
+    return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+  }
+  // Keeps where slope * x + start <= 0.
+  static void clip(Interval& interval, float slope, float start) {
+    if (slope > 0) {
+      interval.end = std::min(interval.end, -start / slope);
+    } else if (slope < 0) {
+      interval.begin = std::max(interval.begin, -start / slope);
+    } else if (start > 0) {
+      interval = {};
     }
   }
-}
+  Interval disc(const Row& row, float cx, float cy) const {
+    const double a = ground_[0] - cx * ground_[6];
+    const double b = row.u - cx * row.w;
+    const double c = ground_[3] - cy * ground_[6];
+    const double d = row.v - cy * row.w;
+    const double r2 = radius_ * radius_;
+    const double alpha = a * a + c * c - r2 * ground_[6] * ground_[6];
+    if (alpha <= 1e-12) return {-1, f32(width_) + 1};
+    const double beta = a * b + c * d - r2 * ground_[6] * row.w;
+    const double gamma = b * b + d * d - r2 * row.w * row.w;
+    const double root = beta * beta - alpha * gamma;
+    if (root < 0) return {};
+    const double half = std::sqrt(root) / alpha;
+    const double middle = -beta / alpha;
+    return {f32(middle - half), f32(middle + half)};
+  }
+  Interval strip(const Row& row) const {
+    const float a = ground_[0] - ax_ * ground_[6];
+    const float b = row.u - ax_ * row.w;
+    const float c = ground_[3] - ay_ * ground_[6];
+    const float d = row.v - ay_ * row.w;
+    const float wide = radius_ * std::sqrt(length2_);
+    const float across = a * dy_ - c * dx_;
+    const float across_start = b * dy_ - d * dx_;
+    const float along = a * dx_ + c * dy_;
+    const float along_start = b * dx_ + d * dy_;
+    Interval out{-1, f32(width_) + 1};
+    clip(out, across + wide * ground_[6], across_start + wide * row.w);
+    clip(out, wide * ground_[6] - across, wide * row.w - across_start);
+    clip(out, along, along_start);
+    clip(out, length2_ * ground_[6] - along, length2_ * row.w - along_start);
+    return out.begin <= out.end ? out : Interval{};
+  }
+
+  const std::array<float, 9>& ground_;
+  int width_;
+  float ax_, ay_, dx_, dy_, radius_, length2_;
+};
 
 void Canvas::mark(Vec3 centre, double yaw, double half, Colour colour) {
   const double reach = half * 1.5;
@@ -139,15 +225,31 @@ void Canvas::mark(Vec3 centre, double yaw, double half, Colour colour) {
   const float cx = f32(centre.x);
   const float cy = f32(centre.y);
   const float h = f32(half);
-  each_ground_pixel(area_around(corners, 1), [&](int x, int y, float gx, float gy, float pixel) {
-    const float u = std::abs((gx - cx) * c + (gy - cy) * s);
-    const float v = std::abs((gy - cy) * c - (gx - cx) * s);
-    const float edge = (h - std::max(u, v)) / pixel + 0.5F;
-    if (edge <= 0) return;
-    const float inner = std::clamp((h * 0.82F - std::max(u, v)) / pixel + 0.5F, 0.0F, 1.0F);
-    std::uint8_t* pixels = rgb_.data() + 3 * at(y, width_, x);
-    blend_pixel(pixels, scaled(colour, 1.0F, 0), std::min(edge, 1.0F) * (0.85F - 0.45F * inner));
-  });
+  const Area area = area_around(corners, 1);
+  const GroundSpans spans(*this, centre, centre, f32(reach));
+  for (int y = area.y0; y < area.y1; ++y) {
+    const Span span = spans.row(y);
+    const auto fy = static_cast<float>(y);
+    const float u0 = ground_[1] * fy + ground_[2];
+    const float v0 = ground_[4] * fy + ground_[5];
+    const float w0 = ground_[7] * fy + ground_[8];
+    for (int x = span.begin; x < span.end; ++x) {
+      const auto fx = static_cast<float>(x);
+      const float w = ground_[6] * fx + w0;
+      if (w > -1e-3F) continue;  // at or above the horizon
+      const float inverse = 1.0F / w;
+      const float gx = (ground_[0] * fx + u0) * inverse - cx;
+      const float gy = (ground_[3] * fx + v0) * inverse - cy;
+      const float metres = f32(camera_.eye.z) * -inverse;  // per pixel
+      const float u = std::abs(gx * c + gy * s);
+      const float v = std::abs(gy * c - gx * s);
+      const float edge = (h - std::max(u, v)) / metres + 0.5F;
+      if (edge <= 0) continue;
+      const float inner = std::clamp((h * 0.82F - std::max(u, v)) / metres + 0.5F, 0.0F, 1.0F);
+      blend_pixel(rgb_.data() + 3 * at(y, width_, x), colour,
+                  std::min(edge, 1.0F) * (0.85F - 0.45F * inner));
+    }
+  }
 }
 
 void Canvas::cast_segment(Vec3 a, Vec3 b, double radius, double soft) {
@@ -158,10 +260,6 @@ void Canvas::cast_segment(Vec3 a, Vec3 b, double radius, double soft) {
     corners[i] = end + Vec3{(i & 1) != 0 ? reach : -reach, (i & 2) != 0 ? reach : -reach, 0};
   }
   const Area area = area_around(corners, 1);
-  if (area.x0 >= area.x1 || area.y0 >= area.y1) return;
-  if (shadow_area_.x0 >= shadow_area_.x1) std::ranges::fill(shadow_, std::uint8_t{0});
-  shadow_area_ = {std::min(area.x0, shadow_area_.x0), std::min(area.y0, shadow_area_.y0),
-                  std::max(area.x1, shadow_area_.x1), std::max(area.y1, shadow_area_.y1)};
   const float ax = f32(a.x);
   const float ay = f32(a.y);
   const float dx = f32(b.x - a.x);
@@ -169,18 +267,54 @@ void Canvas::cast_segment(Vec3 a, Vec3 b, double radius, double soft) {
   const float scale = 1.0F / std::max(1e-9F, dx * dx + dy * dy);
   const float outer = f32(radius + soft);
   const float slope = 255.0F / f32(2 * soft);
-  each_ground_pixel(area, [&](int x, int y, float gx, float gy, float) {
-    const float ex = gx - ax;
-    const float ey = gy - ay;
-    const float s = std::clamp((ex * dx + ey * dy) * scale, 0.0F, 1.0F);
-    const float px = ex - s * dx;
-    const float py = ey - s * dy;
-    const float squared = px * px + py * py;
-    if (squared >= outer * outer) return;
-    const float dark = std::min(255.0F, (outer - std::sqrt(squared)) * slope);
-    std::uint8_t& value = shadow_[at(y, width_, x)];
-    value = std::max(value, static_cast<std::uint8_t>(dark));
-  });
+  const GroundSpans spans(*this, a, b, outer);
+  for (int y = area.y0; y < area.y1; ++y) {
+    const Span span = spans.row(y);
+    if (span.begin >= span.end) continue;
+    std::uint8_t* const row = shadow_.data() + at(y, width_, 0);
+    Span& shaded = shaded_[static_cast<std::size_t>(y)];
+    if (shaded.begin >= shaded.end) shaded = {span.begin, span.begin};
+    if (span.begin < shaded.begin) {
+      std::fill(row + span.begin, row + shaded.begin, std::uint8_t{0});
+      shaded.begin = span.begin;
+    }
+    if (span.end > shaded.end) {
+      std::fill(row + shaded.end, row + span.end, std::uint8_t{0});
+      shaded.end = span.end;
+    }
+    const auto fy = static_cast<float>(y);
+    const float u0 = ground_[1] * fy + ground_[2];
+    const float v0 = ground_[4] * fy + ground_[5];
+    const float w0 = ground_[7] * fy + ground_[8];
+    const float u1 = ground_[0];
+    const float v1 = ground_[3];
+    const float w1 = ground_[6];
+    // Without a branch, so that several pixels are computed at once.
+    float* const dark = dark_.data();
+    const int count = span.end - span.begin;
+    const float first = static_cast<float>(span.begin);
+    for (int i = 0; i < count; ++i) {
+      const float fx = first + static_cast<float>(i);
+      const float w = w1 * fx + w0;
+      const float inverse = 1.0F / w;
+      const float ex = (u1 * fx + u0) * inverse - ax;
+      const float ey = (v1 * fx + v0) * inverse - ay;
+      float s = (ex * dx + ey * dy) * scale;
+      s = s > 0.0F ? s : 0.0F;
+      s = s < 1.0F ? s : 1.0F;
+      const float px = ex - s * dx;
+      const float py = ey - s * dy;
+      float value = (outer - std::sqrt(px * px + py * py)) * slope;
+      value = w > -1e-3F ? 0.0F : value;  // at or above the horizon
+      value = value > 0.0F ? value : 0.0F;
+      dark[i] = value < 255.0F ? value : 255.0F;
+    }
+    std::uint8_t* const shades = row + span.begin;
+    for (int i = 0; i < count; ++i) {
+      const auto value = static_cast<std::uint8_t>(static_cast<int>(dark[i]));
+      shades[i] = shades[i] > value ? shades[i] : value;
+    }
+  }
 }
 
 void Canvas::cast(const Rod& rod) {
@@ -197,10 +331,11 @@ void Canvas::cast(const Box& box) {
 }
 
 void Canvas::drop_shadows() {
-  for (int y = shadow_area_.y0; y < shadow_area_.y1; ++y) {
-    std::uint8_t* pixel = rgb_.data() + 3 * at(y, width_, shadow_area_.x0);
-    const std::uint8_t* shade = shadow_.data() + at(y, width_, shadow_area_.x0);
-    for (int x = shadow_area_.x0; x < shadow_area_.x1; ++x, pixel += 3, ++shade) {
+  for (int y = 0; y < height_; ++y) {
+    const Span span = shaded_[static_cast<std::size_t>(y)];
+    std::uint8_t* pixel = rgb_.data() + 3 * at(y, width_, span.begin);
+    const std::uint8_t* shade = shadow_.data() + at(y, width_, span.begin);
+    for (int x = span.begin; x < span.end; ++x, pixel += 3, ++shade) {
       if (*shade == 0) continue;
       // Shadows are a little blue: the sky lights them.
       const unsigned dark = *shade;
@@ -246,9 +381,19 @@ void Canvas::rod(const Rod& rod) {
   const float ly = f32(dot(world_light, camera_.axes.y));
   const float lz = -f32(dot(world_light, camera_.axes.z));
   const float radius_metres = f32(std::max(ra, rb));
+  const float length = std::sqrt(length2);
   for (int y = area.y0; y < area.y1; ++y) {
     const float ey = static_cast<float>(y) + 0.5F - p.y;
-    for (int x = area.x0; x < area.x1; ++x) {
+    // What a row sees lies around the middle line, where that is steep enough to tell.
+    int begin = area.x0;
+    int end = area.x1;
+    if (std::abs(dy) > 1e-3F * length && length > 1) {
+      const float near = std::clamp((ey - reach) / dy, 0.0F, 1.0F);
+      const float far = std::clamp((ey + reach) / dy, 0.0F, 1.0F);
+      begin = std::max(begin, clamp_pixel(p.x + std::min(near * dx, far * dx) - reach, width_));
+      end = std::min(end, clamp_pixel(p.x + std::max(near * dx, far * dx) + reach + 1, width_));
+    }
+    for (int x = begin; x < end; ++x) {
       const float ex = static_cast<float>(x) + 0.5F - p.x;
       const float s = std::clamp((ex * dx + ey * dy) * inverse2, 0.0F, 1.0F);
       const float radius = std::max(0.7F, pr + (qr - pr) * s);
@@ -316,17 +461,31 @@ void Canvas::face(const std::array<Vec3, 4>& corners, Vec3 normal, Colour colour
   const Colour lit = scaled(colour, light);
   const Area area{clamp_pixel(x0 - 1, width_), clamp_pixel(y0 - 1, height_),
                   clamp_pixel(x1 + 2, width_), clamp_pixel(y1 + 2, height_)};
+  const float slant = f32(nx / plane);  // 1 / depth per pixel to the right
   for (int y = area.y0; y < area.y1; ++y) {
     const float py = static_cast<float>(y) + 0.5F;
-    for (int x = area.x0; x < area.x1; ++x) {
+    // Each edge leaves an interval of the row, half a pixel beyond itself.
+    float left = static_cast<float>(area.x0);
+    float right = static_cast<float>(area.x1);
+    for (const Edge& edge : edges) {
+      const float start = edge.b * py + edge.c + 0.5F;
+      if (edge.a > 1e-6F) {
+        left = std::max(left, -start / edge.a - 1.5F);
+      } else if (edge.a < -1e-6F) {
+        right = std::min(right, -start / edge.a + 1.5F);
+      }
+    }
+    if (left >= right) continue;
+    const int end = std::min(area.x1, clamp_pixel(right + 1, width_));
+    const float begin_depth =
+        f32((nx * (0.5 - width_ / 2.0) + ny * (py - height_ / 2.0) + nz) / plane);
+    for (int x = std::max(area.x0, clamp_pixel(left, width_)); x < end; ++x) {
       const float px = static_cast<float>(x) + 0.5F;
       float inside = 1e9F;
       for (const Edge& edge : edges) inside = std::min(inside, edge.a * px + edge.b * py + edge.c);
       const float coverage = std::min(1.0F, inside + 0.5F);
       if (coverage <= 0) continue;
-      const double u = px - width_ / 2.0;
-      const double v = py - height_ / 2.0;
-      const float depth = f32(plane / (nx * u + ny * v + nz));
+      const float depth = 1.0F / (begin_depth + slant * static_cast<float>(x));
       float& nearest = depth_[at(y, width_, x)];
       if (depth >= nearest) continue;
       if (coverage > 0.5F) nearest = depth;

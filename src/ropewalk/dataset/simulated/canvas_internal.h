@@ -52,7 +52,7 @@ struct Box {
 Vec3 light_direction();
 Vec3 shadow_of(Vec3 point);
 
-/// Not thread-safe; keep one per reader. Memory: four bytes per pixel for depth and one for shadow.
+/// Not thread-safe; keep one per reader. Memory: four bytes per pixel for depth, one for shadow.
 class Canvas {
  public:
   Canvas(int width, int height);
@@ -75,10 +75,14 @@ class Canvas {
   struct Area {
     int x0, y0, x1, y1;
   };
+  /// Pixels [begin, end) of one row.
+  struct Span {
+    int begin = 0;
+    int end = 0;
+  };
+  class GroundSpans;
   Projected project(Vec3 point) const;
   Area area_around(std::span<const Vec3> points, float margin) const;
-  template <typename Paint>
-  void each_ground_pixel(const Area& area, Paint paint);
   void face(const std::array<Vec3, 4>& corners, Vec3 normal, Colour colour);
   void cast_segment(Vec3 a, Vec3 b, double radius, double soft);
 
@@ -88,7 +92,8 @@ class Canvas {
   MutableByteSpan rgb_;
   std::vector<float> depth_;
   std::vector<std::uint8_t> shadow_;
-  Area shadow_area_{0, 0, 0, 0};
+  std::vector<Span> shaded_;       ///< by row: where shadow_ counts
+  std::vector<float> dark_;        ///< one row at work
   std::array<float, 9> ground_{};  ///< pixel to table, homogeneous
 };
 
@@ -101,10 +106,9 @@ class Ground {
 
  private:
   static void floor_at(float x, float y, std::uint8_t* rgb);
-  void colour_at(float x, float y, std::uint8_t* rgb) const;
   int width_;
   int height_;
-  std::vector<std::uint8_t> wood_;  ///< four bytes per texel
+  std::vector<std::uint64_t> wood_;  ///< by texel: red, green and blue in lanes of 21 bits
 };
 
 }  // namespace ropewalk::simulated

@@ -13,6 +13,7 @@ constexpr float kRight = 0.72F;
 constexpr float kNearEdge = -0.40F;
 constexpr float kFarEdge = 0.56F;
 constexpr float kTexel = 0.002F;
+constexpr unsigned kLaneBits = 21;  // a level times the weights of four texels, 4096 in all
 
 float smooth_noise(float x, float y) {
   const auto hash = [](int i, int j) {
@@ -39,7 +40,7 @@ float smooth_noise(float x, float y) {
 Ground::Ground()
     : width_(static_cast<int>((kRight - kLeft) / kTexel)),
       height_(static_cast<int>((kFarEdge - kNearEdge) / kTexel)) {
-  wood_.resize(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_) * 4);
+  wood_.resize(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_));
   std::size_t out = 0;
   for (int row = 0; row < height_; ++row) {
     const float y = kNearEdge + (static_cast<float>(row) + 0.5F) * kTexel;
@@ -59,10 +60,10 @@ Ground::Ground()
                              ? 0.72F
                              : 1.0F;
       const float light = tone * (0.86F + 0.16F * grain) * joint * line * edge;
-      wood_[out++] = static_cast<std::uint8_t>(std::min(255.0F, 208.0F * light));
-      wood_[out++] = static_cast<std::uint8_t>(std::min(255.0F, 178.0F * light));
-      wood_[out++] = static_cast<std::uint8_t>(std::min(255.0F, 140.0F * light));
-      ++out;  // four bytes per texel
+      const auto lane = [light](float level) {
+        return static_cast<std::uint64_t>(std::min(255.0F, level * light));
+      };
+      wood_[out++] = lane(208.0F) | lane(178.0F) << kLaneBits | lane(140.0F) << (2 * kLaneBits);
     }
   }
 }
@@ -75,28 +76,6 @@ void Ground::floor_at(float x, float y, std::uint8_t* rgb) {
   rgb[0] = static_cast<std::uint8_t>(30.0F + 34.0F * light);
   rgb[1] = static_cast<std::uint8_t>(33.0F + 36.0F * light);
   rgb[2] = static_cast<std::uint8_t>(40.0F + 40.0F * light);
-}
-
-void Ground::colour_at(float x, float y, std::uint8_t* rgb) const {
-  // Bilinear, in 256ths of a texel.
-  const float u = (x - kLeft) * (256.0F / kTexel) - 128.0F;
-  const float v = (y - kNearEdge) * (256.0F / kTexel) - 128.0F;
-  if (!(u >= 0 && v >= 0 && u < static_cast<float>((width_ - 1) * 256) &&
-        v < static_cast<float>((height_ - 1) * 256))) {
-    floor_at(x, y, rgb);
-    return;
-  }
-  const auto iu = static_cast<int>(u);
-  const auto iv = static_cast<int>(v);
-  const int fu = iu & 255;
-  const int fv = iv & 255;
-  const std::uint8_t* a = wood_.data() + 4 * ((iv >> 8) * width_ + (iu >> 8));
-  const std::uint8_t* b = a + 4 * width_;
-  for (int c = 0; c < 3; ++c) {
-    const int low = a[c] * 256 + (a[c + 4] - a[c]) * fu;
-    const int high = b[c] * 256 + (b[c + 4] - b[c]) * fu;
-    rgb[c] = static_cast<std::uint8_t>((low * 256 + (high - low) * fv) >> 16);
-  }
 }
 
 void Ground::paint(const Camera& camera, int samples, MutableByteSpan rgb) const {
@@ -113,6 +92,18 @@ void Ground::paint(const Camera& camera, int samples, MutableByteSpan rgb) const
   const auto eye_y = f32(camera.eye.y);
   const auto eye_z = f32(camera.eye.z);
   const int columns = camera.width * samples;
+  // Half a texel back, in 64ths of a texel: what the bilinear weights are made of.
+  constexpr float kScale = 64.0F / kTexel;
+  const auto last_u = static_cast<float>((width_ - 1) * 64);
+  const auto last_v = static_cast<float>((height_ - 1) * 64);
+  const std::uint64_t* const wood = wood_.data();
+  const int stride = width_;
+  // Of one line: where its pixels lie in the wood, or -1, and the weights of four texels.
+  std::vector<int> scratch(static_cast<std::size_t>(columns) * 4);
+  int* const texel = scratch.data();
+  int* const right = texel + columns;
+  int* const below = right + columns;
+  int* const across = below + columns;
   std::vector<unsigned> sums(static_cast<std::size_t>(samples > 1 ? camera.width * 3 : 0));
   Bytes line(samples > 1 ? static_cast<std::size_t>(columns) * 3 : 0);
   for (int y = 0; y < camera.height; ++y) {
@@ -121,19 +112,52 @@ void Ground::paint(const Camera& camera, int samples, MutableByteSpan rgb) const
     std::ranges::fill(sums, 0U);
     for (int sub = 0; sub < samples; ++sub) {
       const Vec3 row = corner + f.y * (y + sub * step);
+      const float row_x = f32(row.x);
+      const float row_y = f32(row.y);
+      const float row_z = f32(row.z);
+      for (int x = 0; x < columns; ++x) {  // without a branch: several at once
+        const float dz = row_z + right_z * static_cast<float>(x);
+        const float t = -eye_z / dz;
+        float u = (eye_x + t * (row_x + right_x * static_cast<float>(x)) - kLeft) * kScale - 32.0F;
+        float v =
+            (eye_y + t * (row_y + right_y * static_cast<float>(x)) - kNearEdge) * kScale - 32.0F;
+        const bool inside = (dz <= -1e-3F) & (u >= 0) & (v >= 0) & (u < last_u) & (v < last_v);
+        u = inside ? u : 0.0F;
+        v = inside ? v : 0.0F;
+        const int iu = static_cast<int>(u);
+        const int iv = static_cast<int>(v);
+        const int fu = iu & 63;
+        const int fv = iv & 63;
+        texel[x] = inside ? (iv >> 6) * stride + (iu >> 6) : -1;
+        across[x] = fu * fv;
+        right[x] = 64 * fu - fu * fv;
+        below[x] = 64 * fv - fu * fv;
+      }
       std::uint8_t* pixel = samples > 1 ? line.data() : out;
       for (int x = 0; x < columns; ++x, pixel += 3) {
-        const auto fx = static_cast<float>(x);
-        const float dz = f32(row.z) + right_z * fx;
-        if (dz > -1e-3F) {  // the wall above the horizon
-          pixel[0] = 34;
-          pixel[1] = 38;
-          pixel[2] = 46;
+        if (texel[x] < 0) {
+          const float dz = row_z + right_z * static_cast<float>(x);
+          if (dz > -1e-3F) {  // the wall above the horizon
+            pixel[0] = 34;
+            pixel[1] = 38;
+            pixel[2] = 46;
+          } else {
+            const float t = -eye_z / dz;
+            floor_at(eye_x + t * (row_x + right_x * static_cast<float>(x)),
+                     eye_y + t * (row_y + right_y * static_cast<float>(x)), pixel);
+          }
           continue;
         }
-        const float t = eye_z / -dz;
-        colour_at(eye_x + t * (f32(row.x) + right_x * fx), eye_y + t * (f32(row.y) + right_y * fx),
-                  pixel);
+        const std::uint64_t* const a = wood + texel[x];
+        const std::uint64_t* const b = a + stride;
+        const auto w1 = static_cast<std::uint64_t>(right[x]);
+        const auto w2 = static_cast<std::uint64_t>(below[x]);
+        const auto w3 = static_cast<std::uint64_t>(across[x]);
+        const std::uint64_t mixed =
+            a[0] * (4096 - w1 - w2 - w3) + a[1] * w1 + b[0] * w2 + b[1] * w3;
+        pixel[0] = static_cast<std::uint8_t>(mixed >> 12);
+        pixel[1] = static_cast<std::uint8_t>(mixed >> (12 + kLaneBits));
+        pixel[2] = static_cast<std::uint8_t>(mixed >> (12 + 2 * kLaneBits));
       }
       for (std::size_t x = 0; x < line.size(); ++x) {
         sums[x / static_cast<std::size_t>(3 * samples) * 3 + x % 3] += line[x];

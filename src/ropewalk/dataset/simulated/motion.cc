@@ -28,7 +28,9 @@ void Motion::plan_arm(int index, Random& random, double active) {
                random.uniform(-0.3, 0.3)};
   ArmState home = inverse(stand, {side * 0.30, -0.02, 0.20}, side * 0.3, kOpening);
   home[3] = side * 0.35;
-  const auto trips = std::max(1, static_cast<int>(std::lround(active / kSecondsPerTrip)));
+  // There, and back and there again as often as the time allows: a block ends on its pad.
+  const double pairs = std::max(0.0, (active / kSecondsPerTrip - 1) / 2);
+  const int trips = 1 + 2 * static_cast<int>(std::lround(pairs));
   // Shares of the whole: home, then per trip (above, down, grip, lift, over, down, release, up).
   auto& points = waypoints_[at];
   points.push_back({0, home, false});

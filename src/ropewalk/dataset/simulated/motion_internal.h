@@ -35,9 +35,9 @@ struct Block {
   double yaw = 0;
 };
 
-/// Each arm brings its block to a pad and back, as often as the time allows, and rests at home at
-/// both ends. While the arms work, every joint also moves a little, as an operator's hand does.
-/// Threads: const members may run concurrently.
+/// Each arm brings its block to a pad, and back and there again as often as the time allows; the
+/// block ends on the pad and the arm rests at home at both ends. While the arms work, every joint
+/// also moves a little, as an operator's hand does. Threads: const members may run concurrently.
 class Motion {
  public:
   /// `duration` in seconds; nothing moves at all from `idle_begin` to `idle_end`.

@@ -169,16 +169,17 @@ TEST(Kinematics, InverseUndoesForward) {
 }
 
 TEST(Motion, BringsTheBlocksToTheirPads) {
-  for (const std::uint64_t seed : {1ULL, 2ULL, 3ULL}) {
-    const simulated::Motion motion(seed, 3.0, 0, 0);
+  for (const double seconds : {3.0, 6.0, 10.0}) {
+    SCOPED_TRACE(seconds);
+    const simulated::Motion motion(static_cast<std::uint64_t>(seconds) + 1, seconds, 0, 0);
     for (int arm = 0; arm < simulated::kArms; ++arm) {
-      const simulated::Vec3 end = motion.block(arm, 3.0).at;
+      const simulated::Vec3 end = motion.block(arm, seconds).at;
       const simulated::Vec3 pad = motion.pad(arm).at;
       EXPECT_LT(std::hypot(end.x - pad.x, end.y - pad.y), 0.005);
       EXPECT_NEAR(end.z, simulated::kBlockHalf, 1e-9);
       EXPECT_GT(std::abs(motion.block(arm, 0).at.x - pad.x), 0.1);
       bool lifted = false;
-      for (double time = 0; time < 3.0; time += 0.05) {
+      for (double time = 0; time < seconds; time += 0.05) {
         lifted = lifted || motion.block(arm, time).at.z > 0.1;
       }
       EXPECT_TRUE(lifted);
