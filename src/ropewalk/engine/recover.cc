@@ -1,6 +1,6 @@
 #include "ropewalk/engine/recover.h"
 
-#include "ropewalk/dataset/lerobot/ledger.h"
+#include "ropewalk/dataset/lerobot/raw_recovery.h"
 #include "ropewalk/engine/open.h"
 
 namespace ropewalk {
@@ -29,11 +29,13 @@ Result<RecoverReport> recover_path(const std::filesystem::path& directory,
   const auto kind = identify(directory);
   const bool is_raw = kind.ok() && *kind == PathKind::lerobot_v21;
   if (is_raw && std::filesystem::exists(directory / "meta" / "ledger.jsonl")) {
-    // Opening to write repairs a torn tail; the projection catches up.
-    ROPEWALK_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open_for_write(directory, {"system", "cli"}));
-    ROPEWALK_RETURN_IF_ERROR(ledger.project());
-    report.dataset = ledger.findings();
+    const LedgerActor actor{"system", "cli"};
+    ROPEWALK_ASSIGN_OR_RETURN(report.dataset, recover_raw(directory, actor));
     report.acted = !report.dataset.empty();
+    report.blocked = report.dataset.count("orphans_undecided") > 0;
+    // The projection catches up.
+    ROPEWALK_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open_for_write(directory, actor));
+    ROPEWALK_RETURN_IF_ERROR(ledger.project());
   }
   auto pairs = recover(directory, options);
   if (pairs.ok()) {

@@ -151,6 +151,15 @@ LedgerLine import_line(const RowBase& base, const ForeignReview* foreign) {
   return line;
 }
 
+// What a recorder writes when it commits an episode.
+LedgerLine saved_line(const RowBase& base) {
+  LedgerLine line = system_line(LedgerKind::saved, base);
+  line.client = "recorder";
+  line.after.set("length", base.length);
+  if (!base.quality.empty()) line.after.set(kQualityKey, base.quality);
+  return line;
+}
+
 }  // namespace
 
 Status Ledger::Impl::load() {
@@ -349,7 +358,11 @@ std::vector<LedgerLine> Ledger::Impl::differences() const {
     const auto review = foreign.find(base.episode_index);
     const ForeignReview* elsewhere = review == foreign.end() ? nullptr : &review->second;
     if (known == states.end() || known->second.revision == 0) {
-      lines.push_back(import_line(base, elsewhere));
+      // A take of ours whose commit was interrupted before its line.
+      const bool recorded = revision > 0 && !base.take_id.empty() && elsewhere == nullptr &&
+                            base.verdict.empty() && base.note.empty() && base.annotation.empty() &&
+                            base.trashed_at.empty();
+      lines.push_back(recorded ? saved_line(base) : import_line(base, elsewhere));
       continue;
     }
     const EpisodeState& state = known->second;

@@ -127,6 +127,20 @@ Status prove_clip(const std::filesystem::path& path, std::int64_t frames, Ration
 
 }  // namespace
 
+std::int64_t raw_index_in_name(std::string_view path) {
+  // "…/episode_000012.parquet"
+  const std::size_t at = path.rfind("/episode_");
+  if (at == std::string_view::npos) return -1;
+  std::int64_t value = 0;
+  std::size_t digits = 0;
+  for (const char c : path.substr(at + 9)) {
+    if (c < '0' || c > '9' || digits == 12) break;
+    value = value * 10 + (c - '0');
+    ++digits;
+  }
+  return digits == 0 ? -1 : value;
+}
+
 std::string raw_table_path(std::int64_t episode_index) {
   return fmt::format("data/chunk-{:03}/episode_{:06}.parquet", episode_index / kEpisodesPerChunk,
                      episode_index);

@@ -29,6 +29,8 @@ struct RawNumbers {
 
 /// "data/chunk-000/episode_000012.parquet".
 std::string raw_table_path(std::int64_t episode_index);
+/// The number in "…/episode_000012.parquet", or -1.
+std::int64_t raw_index_in_name(std::string_view path);
 std::string raw_video_path(const std::string& camera, std::int64_t episode_index);
 
 /// Writes the table below `base`, unsynced unless durable, and returns the statistics of its

@@ -14,6 +14,7 @@
 #include "ropewalk/dataset/lerobot/ledger.h"
 #include "ropewalk/dataset/lerobot/raw_files_internal.h"
 #include "ropewalk/dataset/lerobot/raw_lock.h"
+#include "ropewalk/dataset/lerobot/raw_recovery.h"
 #include "ropewalk/episode/side_files.h"
 
 namespace ropewalk {
@@ -63,20 +64,6 @@ std::string ledger_time_of(const Json& row) {
   return zone == 19 ? text.substr(0, 19) + ".000000Z" : std::string();
 }
 
-std::int64_t index_in_name(std::string_view path) {
-  // "…/episode_000012.parquet"
-  const std::size_t at = path.rfind("/episode_");
-  if (at == std::string_view::npos) return -1;
-  std::int64_t value = 0;
-  std::size_t digits = 0;
-  for (const char c : path.substr(at + 9)) {
-    if (c < '0' || c > '9' || digits == 12) break;
-    value = value * 10 + (c - '0');
-    ++digits;
-  }
-  return digits == 0 ? -1 : value;
-}
-
 }  // namespace
 
 struct RawWriter::Impl {
@@ -107,6 +94,7 @@ struct RawWriter::Impl {
 
   Status open();
   Status read_existing();
+  Status read_existing_info();
   Status append_window(const std::vector<const Episode*>& episodes, const RunContext& context);
   Result<RawNumbers> numbers_of(const Episode& episode, std::int64_t ahead,
                                 std::int64_t frames_ahead,
@@ -201,18 +189,10 @@ LedgerLine RawWriter::Impl::saved_line(const Json& row) {
   return line;
 }
 
-Status RawWriter::Impl::read_existing() {
-  ROPEWALK_ASSIGN_OR_RETURN(const auto info_file, file_info(meta("info.json")));
-  if (!info_file) return ok_status();
-  if (!layout.options.durable) {
-    return already_exists(fmt::format("{}: there is a dataset", root.string()));
-  }
+Status RawWriter::Impl::read_existing_info() {
   ROPEWALK_ASSIGN_OR_RETURN(const std::string info_text,
                             read_text_file(meta("info.json"), Limits().max_json_bytes));
   ROPEWALK_ASSIGN_OR_RETURN_CTX(kept_info, parse_json(info_text), meta("info.json").string());
-  // The ledger first: it records what other programs changed, and cuts torn tails.
-  ROPEWALK_ASSIGN_OR_RETURN(const Ledger ledger,
-                            Ledger::open_for_write(root, {"system", "recorder"}));
   started_at = kept_info.get_string("collection_started_at").value_or("");
   const Json expected = info_document();
   for (const char* key : {"codebase_version", "fps", "features"}) {
@@ -224,6 +204,20 @@ Status RawWriter::Impl::read_existing() {
                       expected.find(key)->dump()));
     }
   }
+  return ok_status();
+}
+
+Status RawWriter::Impl::read_existing() {
+  ROPEWALK_ASSIGN_OR_RETURN(const auto info_file, file_info(meta("info.json")));
+  if (!layout.options.durable) {
+    if (!info_file) return ok_status();
+    return already_exists(fmt::format("{}: there is a dataset", root.string()));
+  }
+  // What a crash left first; this also records in the ledger what other programs changed.
+  ROPEWALK_ASSIGN_OR_RETURN(const Findings recovered,
+                            recover_raw_locked(root, staging, {"system", "recorder"}));
+  findings.append(recovered);
+  if (info_file) ROPEWALK_RETURN_IF_ERROR(read_existing_info());
   const auto each_line = [&](const char* name, const std::function<Status(const Json&)>& body) {
     ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(meta(name)));
     if (!there) return ok_status();
@@ -257,12 +251,12 @@ Status RawWriter::Impl::read_existing() {
     return ok_status();
   }));
   // A number that a file or a ledger line has is never given again.
-  for (const char* folder : {"data", "videos"}) {
-    ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(root / folder));
+  for (const auto& folder : {root / "data", root / "videos", raw_orphans(root)}) {
+    ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(folder));
     if (!there) continue;
-    ROPEWALK_ASSIGN_OR_RETURN(const auto files, list_tree(root / folder));
+    ROPEWALK_ASSIGN_OR_RETURN(const auto files, list_tree(folder));
     for (const std::string& file : files) {
-      next_index = std::max(next_index, 1 + index_in_name("/" + file));
+      next_index = std::max(next_index, 1 + lerobot_internal::raw_index_in_name("/" + file));
     }
   }
   return ok_status();
@@ -274,8 +268,7 @@ Status RawWriter::Impl::open() {
   layout.table = lerobot_internal::plan_table(layout.schema, nullptr, {}, findings);
   if (layout.options.durable) {
     ROPEWALK_ASSIGN_OR_RETURN(lock, lock_for_recording(root));
-    staging =
-        layout.options.staging.empty() ? root.parent_path() / ".staging" : layout.options.staging;
+    staging = layout.options.staging.empty() ? raw_staging(root) : layout.options.staging;
   }
   ROPEWALK_RETURN_IF_ERROR(read_existing());
   if (layout.options.durable) return ok_status();

@@ -8,6 +8,7 @@
 #include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/base/io/local_fs.h"
 #include "ropewalk/dataset/lerobot/ledger.h"
+#include "ropewalk/dataset/lerobot/raw_recovery.h"
 #include "ropewalk/dataset/lerobot/source.h"
 #include "ropewalk/format/parquet/reader.h"
 #include "ropewalk/format/video/probe.h"
@@ -434,6 +435,142 @@ TEST(RawWriter, WritesFaultyEpisodesAsTheyAreWhenAsked) {
   // The statistics of the whole are those of the vectors as declared.
   EXPECT_EQ(json_of(dir / "raw" / "meta" / "stats.json").find("action.qpos")->find("mean")->size(),
             3U);
+}
+
+// --- what a crash left (review-export-upload 3.5) ---
+
+std::vector<std::string> codes_of(const Findings& findings) {
+  std::vector<std::string> out;
+  for (const Finding& finding : findings.entries()) out.push_back(finding.code);
+  std::ranges::sort(out);
+  return out;
+}
+
+/// A raw dataset of two episodes below `dir`, committed one by one.
+std::filesystem::path two_committed(const TempDir& dir) {
+  const auto root = dir / "set" / "raw";
+  RawWriter writer = must_create(root, {});
+  EXPECT_TRUE(writer.append(*recorded(0, 9, "lift"), {}).ok());
+  EXPECT_TRUE(writer.append(*recorded(1, 6, "turn"), {}).ok());
+  return root;
+}
+
+TEST(RawRecovery, FindsNothingToDoInAWholeDataset) {
+  const TempDir dir("raw");
+  const auto root = two_committed(dir);
+  const auto before = test::read_file(root / "meta" / "info.json");
+  const auto found = recover_raw(root, {"system", "cli"});
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_TRUE(found->empty()) << found->to_json().dump(2);
+  EXPECT_EQ(test::read_file(root / "meta" / "info.json"), before);
+  EXPECT_FALSE(std::filesystem::exists(dir / "set" / ".orphans"));
+}
+
+// Killed between the renames of the files and the row: nobody may count these files.
+TEST(RawRecovery, MovesFilesWithoutARowAsideAndLosesNoByte) {
+  const TempDir dir("raw");
+  const auto root = two_committed(dir);
+  const std::string table = "data/chunk-000/episode_000002.parquet";
+  const std::string clip = fmt::format("videos/chunk-000/{}/episode_000002.mp4", kTop);
+  test::write_file(root / table, "rows");
+  test::write_file(root / clip, "pictures");
+  test::write_file(dir / "set" / ".staging" / "take-3" / "half.mp4", "half");
+  const auto found = recover_raw(root, {"system", "cli"});
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ(codes_of(*found),
+            (std::vector<std::string>{"orphan_moved", "orphan_moved", "staging_moved"}));
+  EXPECT_FALSE(std::filesystem::exists(root / table));
+  EXPECT_FALSE(std::filesystem::exists(root / clip));
+  const auto orphans = dir / "set" / ".orphans";
+  EXPECT_EQ(test::read_file(orphans / table), "rows");
+  EXPECT_EQ(test::read_file(orphans / clip), "pictures");
+  EXPECT_EQ(test::read_file(orphans / "staging" / "take-3" / "half.mp4"), "half");
+  EXPECT_TRUE(list_directory(dir / "set" / ".staging")->empty());
+  ASSERT_TRUE(open_lerobot(root, {.strict = true, .survey = true}).ok());
+  // Once more: what lies there is not overwritten.
+  test::write_file(root / table, "other rows");
+  ASSERT_TRUE(recover_raw(root, {"system", "cli"}).ok());
+  EXPECT_EQ(test::read_file(orphans / table), "rows");
+  EXPECT_EQ(test::read_file(orphans / (table + ".1")), "other rows");
+}
+
+TEST(RawRecovery, CutsATornRowAndKeepsItsBytes) {
+  const TempDir dir("raw");
+  const auto root = two_committed(dir);
+  const auto rows = test::read_file(root / "meta" / "episodes.jsonl");
+  const auto stats = test::read_file(root / "meta" / "episodes_stats.jsonl");
+  test::write_file(root / "meta" / "episodes.jsonl", rows + "{\"episode_index\": 2, \"tas");
+  test::write_file(root / "meta" / "episodes_stats.jsonl", stats + std::string(40, '\0'));
+  RawWriter writer = must_create(root, {});
+  EXPECT_EQ(codes_of(writer.findings()),
+            (std::vector<std::string>{"row_line_cut", "row_line_cut"}));
+  EXPECT_EQ(test::read_file(root / "meta" / "episodes.jsonl"), rows);
+  EXPECT_EQ(test::read_file(root / "meta" / "episodes_stats.jsonl"), stats);
+  EXPECT_EQ(test::read_file(dir / "set" / ".orphans" / "meta" / "episodes.jsonl.torn"),
+            "{\"episode_index\": 2, \"tas");
+  ASSERT_OK(writer.append(*recorded(2, 4, "lift"), {}));
+  EXPECT_EQ(lines_of(root / "meta" / "episodes.jsonl").size(), 3U);
+}
+
+// Killed right behind the commit point: ledger line, info.json and stats.json are still to come.
+TEST(RawRecovery, CompletesACommitThatReachedItsRow) {
+  const TempDir dir("raw");
+  const auto root = dir / "set" / "raw";
+  std::map<std::string, std::string> before;
+  {
+    RawWriter writer = must_create(root, {});
+    ASSERT_OK(writer.append(*recorded(0, 9, "lift"), {}));
+    for (const char* file : {"ledger.jsonl", "info.json", "stats.json"}) {
+      before[file] = test::read_file(root / "meta" / file);
+    }
+    ASSERT_OK(writer.append(*recorded(1, 6, "turn"), {}));
+  }
+  const Json info = json_of(root / "meta" / "info.json");
+  const Json stats = json_of(root / "meta" / "stats.json");
+  for (const auto& [file, text] : before) test::write_file(root / "meta" / file, text);
+  const auto found = recover_raw(root, {"system", "cli"});
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ(found->count("info_rebuilt"), 1);
+  EXPECT_EQ(found->count("statistics_rebuilt"), 1);
+  const auto lines = lines_of(root / "meta" / "ledger.jsonl");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1].get_string("kind"), "saved");
+  EXPECT_EQ(lines[1].get_string("client"), "recorder");
+  EXPECT_EQ(lines[1].get_string("take_id"), "take-1");
+  EXPECT_EQ(lines[1].get_int64("episode_index"), 1);
+  EXPECT_EQ(lines[1].find("after")->get_int64("length"), 6);
+  const Json rebuilt = json_of(root / "meta" / "info.json");
+  for (const char* key : {"total_episodes", "total_frames", "total_videos", "splits", "house"}) {
+    EXPECT_EQ(*rebuilt.find(key), *info.find(key)) << key;
+  }
+  EXPECT_EQ(json_of(root / "meta" / "stats.json"), stats);
+  EXPECT_TRUE(recover_raw(root, {"system", "cli"})->empty());
+}
+
+TEST(RawRecovery, MovesNothingWhereTheRowsCannotBeTrusted) {
+  const TempDir dir("raw");
+  const auto root = two_committed(dir);
+  const auto rows = lines_of(root / "meta" / "episodes.jsonl");
+  test::write_file(root / "meta" / "episodes.jsonl",
+                   "{\"episode_index\": 0, \n" + rows[1].dump_spaced() + "\n");
+  test::write_file(root / "data" / "chunk-000" / "episode_000007.parquet", "whose?");
+  const auto found = recover_raw(root, {"system", "cli"});
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ(found->count("orphans_undecided"), 1);
+  EXPECT_EQ(found->count("orphan_moved"), 0);
+  EXPECT_TRUE(std::filesystem::exists(root / "data/chunk-000/episode_000007.parquet"));
+  EXPECT_TRUE(std::filesystem::exists(root / "data/chunk-000/episode_000000.parquet"));
+}
+
+TEST(RawRecovery, LeavesTheStageOfANeighbourAndAWriterAtWorkAlone) {
+  const TempDir dir("raw");
+  const auto root = two_committed(dir);
+  test::write_file(dir / "set" / "other" / "meta" / "episodes.jsonl", "");
+  test::write_file(dir / "set" / ".staging" / "take-3" / "half.mp4", "half");
+  EXPECT_EQ(recover_raw(root, {"system", "cli"})->count("staging_shared"), 1);
+  EXPECT_TRUE(std::filesystem::exists(dir / "set" / ".staging" / "take-3" / "half.mp4"));
+  RawWriter writer = must_create(root, {});
+  EXPECT_EQ(recover_raw(root, {"system", "cli"}).status().reason(), "DATASET_LOCKED");
 }
 
 }  // namespace
