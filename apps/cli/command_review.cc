@@ -109,8 +109,11 @@ void add_scan(CLI::App& review, Session& session) {
                           report->episodes.size(), human_count(report->frames),
                           human_count(report->pictures), human_seconds(report->seconds));
       if (request->write) {
-        text += fmt::format("{} ledger lines written, revision {}\n", report->recorded,
-                            report->revision);
+        text += report->recorded == 0
+                    ? fmt::format("the ledger knows all of this already, revision {}\n",
+                                  report->revision)
+                    : fmt::format("{} ledger line{} written, revision {}\n", report->recorded,
+                                  report->recorded == 1 ? "" : "s", report->revision);
       } else if (report->red > 0) {
         text += styled("nothing was recorded; --write does\n", Style::dim);
       }
