@@ -45,9 +45,15 @@ void add_convert(CLI::App& app, Session& session) {
                             report->to, human_count(report->episodes), human_count(report->frames),
                             human_count(report->files), human_bytes(report->bytes),
                             human_seconds(report->seconds));
+        if (report->episodes_left_out > 0) {
+          text += styled(fmt::format("{} episode{} left out; the table says why\n",
+                                     human_count(report->episodes_left_out),
+                                     report->episodes_left_out == 1 ? "" : "s"),
+                         Style::red);
+        }
         session.print(text);
       }
-      return kExitDone;
+      return report->episodes_left_out > 0 ? kExitLossReported : kExitDone;
     };
   });
 }

@@ -79,7 +79,7 @@ class MemorySource : public EpisodeSource {
   const std::string& name() const override { return name_; }
   std::string_view format() const override { return "memory"; }
   std::int64_t size() const override { return static_cast<std::int64_t>(episodes.size()); }
-  const EpisodeInfo& info(std::int64_t i) const override {
+  EpisodeInfo info(std::int64_t i) const override {
     return episodes[static_cast<std::size_t>(i)]->info();
   }
   Result<std::unique_ptr<Episode>> open(std::int64_t i) const override {

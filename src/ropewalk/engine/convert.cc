@@ -16,6 +16,7 @@ Json ConvertReport::to_json() const {
   json.set("to", to);
   json.set("out", out.string());
   json.set("episodes", episodes);
+  json.set("episodes_left_out", episodes_left_out);
   json.set("frames", frames);
   json.set("files", files);
   json.set("bytes", bytes);
@@ -47,7 +48,9 @@ Result<ConvertReport> convert_dataset(const ConvertRequest& request, const RunCo
   report.from = source->format();
   report.to = request.format;
   report.out = request.out;
-  report.episodes = source->size();
+  const std::int64_t empty = sink->findings().count("empty_episode_dropped");
+  report.episodes = source->size() - empty;
+  report.episodes_left_out = source->left_out() + empty;
   for (std::int64_t i = 0; i < source->size(); ++i) report.frames += source->info(i).length;
   report.files = static_cast<std::int64_t>(sink->files().size());
   for (const WrittenFile& file : sink->files()) report.bytes += file.size_bytes;

@@ -20,7 +20,8 @@ struct ConvertReport {
   std::string from;
   std::string to;
   std::filesystem::path out;
-  std::int64_t episodes = 0;
+  std::int64_t episodes = 0;           ///< written
+  std::int64_t episodes_left_out = 0;  ///< could not be read, or have no frame; see the findings
   std::int64_t frames = 0;
   std::int64_t files = 0;
   std::uint64_t bytes = 0;

@@ -22,7 +22,10 @@ constexpr std::uint64_t kReserveBytes = 64ULL << 20;
 struct Snapshot {
   std::unique_ptr<LerobotSource> source;
   std::optional<Ledger> ledger;
-  std::vector<EpisodeInfo> infos;  ///< by position, with the ledger's review state
+  /// By position, with the ledger's review state; without the rows, which are read again when an
+  /// episode is written: the source proves that they are the same bytes.
+  std::vector<EpisodeInfo> infos;
+  std::vector<SplitRow> split_rows;  ///< by position
   std::int64_t revision = 0;
 };
 
@@ -52,6 +55,10 @@ Result<Snapshot> take_snapshot(const std::filesystem::path& path) {
   for (std::int64_t i = 0; i < out.source->size(); ++i) {
     EpisodeInfo info = out.source->info(i);
     ledger.apply(info);
+    out.split_rows.push_back(split_row(info));
+    info.row = Json();
+    info.issues = Json();
+    info.tasks = {};
     out.infos.push_back(std::move(info));
   }
   out.ledger.emplace(std::move(ledger));
@@ -140,11 +147,8 @@ std::vector<std::int64_t> indices_of(const Snapshot& snapshot, const SplitHalf& 
 }
 
 SubsetSource subset_of(const Snapshot& snapshot, const SplitHalf& half) {
-  std::vector<EpisodeInfo> infos;
-  for (const std::int64_t position : half.positions) {
-    infos.push_back(snapshot.infos[static_cast<std::size_t>(position)]);
-  }
-  return {*snapshot.source, half.positions, std::move(infos)};
+  return {*snapshot.source, half.positions,
+          [&ledger = *snapshot.ledger](EpisodeInfo& info) { ledger.apply(info); }};
 }
 
 }  // namespace
@@ -190,11 +194,9 @@ Result<ExportReport> export_dataset(const ExportRequest& request, const RunConte
   ROPEWALK_ASSIGN_OR_RETURN(const PairTarget target,
                             derive_target(request.source, request.format, request.out));
 
-  std::vector<SplitRow> rows;
-  for (const EpisodeInfo& info : snapshot.infos) rows.push_back(split_row(info));
-  ROPEWALK_ASSIGN_OR_RETURN(
-      const Split split,
-      split_episodes(rows, {.selection = request.selection, .episodes = request.episodes}));
+  ROPEWALK_ASSIGN_OR_RETURN(const Split split,
+                            split_episodes(snapshot.split_rows, {.selection = request.selection,
+                                                                 .episodes = request.episodes}));
   std::vector<std::int64_t> positions = split.accepted.positions;
   positions.insert(positions.end(), split.rejected.positions.begin(),
                    split.rejected.positions.end());

@@ -114,8 +114,9 @@ Result<ScanReport> review_scan(const ScanRequest& request, const RunContext& con
     ROPEWALK_RETURN_IF_ERROR(context.check_stop());
     const std::int64_t position = positions[static_cast<std::size_t>(i)];
     ScannedEpisode& scanned = report.episodes[static_cast<std::size_t>(i)];
-    scanned.episode_index = source->info(position).index;
-    scanned.length = source->info(position).length;
+    const EpisodeInfo known = source->info(position);
+    scanned.episode_index = known.index;
+    scanned.length = known.length;
     const auto episode = source->open(position);
     Result<QualityReport> checked = episode.ok()
                                         ? check_episode(**episode, request.options, context)
@@ -180,7 +181,7 @@ Result<ReviewList> review_list(const std::filesystem::path& path,
       EpisodeInfo info = source->info(*position);
       ledger.apply(info);
       entry.tasks = info.tasks;
-      entry.raw = std::move(info.row);
+      if (episodes) entry.raw = std::move(info.row);
     }
     out.entries.push_back(std::move(entry));
   }

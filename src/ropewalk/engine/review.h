@@ -49,7 +49,9 @@ struct ReviewEntry {
   ReviewRow row;
   Decision decision;
   std::vector<std::string> tasks;
-  Json raw;  ///< the whole row of meta/episodes.jsonl with the ledger's values
+  /// The whole row of meta/episodes.jsonl with the ledger's values; null unless episodes were
+  /// named.
+  Json raw;
 };
 struct ReviewList {
   std::vector<ReviewEntry> entries;

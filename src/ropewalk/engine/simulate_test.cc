@@ -98,6 +98,22 @@ TEST(Simulate, InjectsFaultsThatTheChecksFind) {
   }
 }
 
+// Pictures inside the table: a camera that gave none leaves no column, and is no damaged one.
+TEST(Simulate, TellsALostInlineCameraAsMissing) {
+  const TempDir dir("simulate");
+  SimulateRequest asked = request(dir / "set" / "raw", {SimulatedFault::camera_loss});
+  asked.options.inline_images = true;
+  const auto report = simulate(asked, {});
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  std::size_t faulty = 0;
+  for (const SimulatedEpisode& episode : report->episodes) {
+    if (episode.faults.empty()) continue;
+    ++faulty;
+    EXPECT_EQ(codes(episode.quality.issues), std::set<std::string>{"missing_camera_stream"});
+  }
+  EXPECT_GE(faulty, 1U);
+}
+
 TEST(Simulate, GivesTheSameBytesForTheSameSeed) {
   const TempDir dir("simulate");
   SimulateRequest one = request(dir / "one", some_faults());

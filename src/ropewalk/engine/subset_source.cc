@@ -8,8 +8,8 @@ namespace {
 // Forwards everything but info() to the episode it wraps.
 class SubsetEpisode final : public Episode {
  public:
-  SubsetEpisode(std::unique_ptr<Episode> episode, const EpisodeInfo& info)
-      : episode_(std::move(episode)), info_(info) {}
+  SubsetEpisode(std::unique_ptr<Episode> episode, EpisodeInfo info)
+      : episode_(std::move(episode)), info_(std::move(info)) {}
 
   const EpisodeInfo& info() const override { return info_; }
   const Schema& schema() const override { return episode_->schema(); }
@@ -38,23 +38,28 @@ class SubsetEpisode final : public Episode {
 
  private:
   std::unique_ptr<Episode> episode_;
-  const EpisodeInfo& info_;
+  EpisodeInfo info_;
 };
 
 }  // namespace
 
 SubsetSource::SubsetSource(const EpisodeSource& source, std::vector<std::int64_t> positions,
-                           std::vector<EpisodeInfo> infos)
-    : source_(source), positions_(std::move(positions)), infos_(std::move(infos)) {}
+                           Amend amend)
+    : source_(source), positions_(std::move(positions)), amend_(std::move(amend)) {}
 
-const EpisodeInfo& SubsetSource::info(std::int64_t i) const {
-  return infos_[static_cast<std::size_t>(i)];
+EpisodeInfo SubsetSource::info(std::int64_t i) const {
+  EpisodeInfo out = source_.info(positions_[static_cast<std::size_t>(i)]);
+  if (amend_) amend_(out);
+  return out;
 }
 
 Result<std::unique_ptr<Episode>> SubsetSource::open(std::int64_t i) const {
   const auto at = static_cast<std::size_t>(i);
   ROPEWALK_ASSIGN_OR_RETURN(auto episode, source_.open(positions_[at]));
-  return std::unique_ptr<Episode>(std::make_unique<SubsetEpisode>(std::move(episode), infos_[at]));
+  EpisodeInfo info = episode->info();
+  if (amend_) amend_(info);
+  return std::unique_ptr<Episode>(
+      std::make_unique<SubsetEpisode>(std::move(episode), std::move(info)));
 }
 
 }  // namespace ropewalk

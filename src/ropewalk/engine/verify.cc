@@ -200,9 +200,7 @@ Result<HalfVerification> verify_half(const std::filesystem::path& path,
     note(half, "content", positions.status(), "");
     return half;
   }
-  std::vector<EpisodeInfo> infos;
-  for (const std::int64_t position : *positions) infos.push_back((*source)->info(position));
-  const SubsetSource subset(**source, *positions, std::move(infos));
+  const SubsetSource subset(**source, *positions);
   ROPEWALK_ASSIGN_OR_RETURN(const ContentProof proof,
                             prove_content(path, subset, request.full, context));
   half.findings.append(proof.findings);

@@ -116,11 +116,15 @@ class EpisodeSource {
   /// Short name of the format: "lerobot_v21", "lerobot_v3", "hdf5", "mcap", "simulated".
   virtual std::string_view format() const = 0;
   virtual std::int64_t size() const = 0;
-  /// `i` is the position 0..size()-1, not the index stored in the source.
-  virtual const EpisodeInfo& info(std::int64_t i) const = 0;
+  /// `i` is the position 0..size()-1, not the index stored in the source. Sources may build the
+  /// answer at every call, so that a large dataset is never held as a whole: ask once.
+  virtual EpisodeInfo info(std::int64_t i) const = 0;
   virtual Result<std::unique_ptr<Episode>> open(std::int64_t i) const = 0;
   /// What was repaired or noticed while opening.
   virtual const Findings& findings() const;
+  /// How many episodes that the dataset lists or holds are none of these, since they cannot be
+  /// read.
+  virtual std::int64_t left_out() const { return 0; }
   /// Dataset-wide statistics as found (`stats.json`), or null.
   virtual Json statistics() const { return {}; }
 };

@@ -113,10 +113,10 @@ Result<EpisodeInfo> parse_row(Json row) {
   return info;
 }
 
-/// Calls `take` with each JSON line of a file. Lines end at LF; the last one may lack it.
-Status for_each_line(const std::filesystem::path& path, const Limits& limits,
-                     const std::function<Status(Json)>& take) {
-  ROPEWALK_ASSIGN_OR_RETURN(const std::string text, read_text_file(path, limits.max_json_bytes));
+/// Calls `take` with each JSON line of the text of `path`, parsed and as it stands. Lines end at
+/// LF; the last one may lack it.
+Status for_each_line(const std::filesystem::path& path, std::string_view text, const Limits& limits,
+                     const std::function<Status(Json, std::string_view)>& take) {
   std::string_view rest = text;
   for (std::int64_t line = 1; !rest.empty(); ++line) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -124,7 +124,7 @@ Status for_each_line(const std::filesystem::path& path, const Limits& limits,
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     auto json = parse_json(one, limits);
-    Status status = json.ok() ? take(std::move(*json)) : json.status();
+    Status status = json.ok() ? take(std::move(*json), one) : json.status();
     if (!status.ok()) {
       return status.with_context(fmt::format("{}: line {}", path.string(), line));
     }
@@ -149,22 +149,30 @@ Result<SideFileContents> read_side_files(const std::filesystem::path& root, cons
   out.dataset_format = out.info.get_string("dataset_format").value_or("");
   ROPEWALK_ASSIGN_OR_RETURN_CTX(out.schema, parse_schema(out.info), info_path.string());
 
-  ROPEWALK_RETURN_IF_ERROR(for_each_line(meta / "episodes.jsonl", limits, [&](Json row) -> Status {
-    if (out.episodes.size() >= limits.max_episodes) {
+  const auto rows_path = meta / "episodes.jsonl";
+  ROPEWALK_ASSIGN_OR_RETURN(out.row_text, read_text_file(rows_path, limits.max_json_bytes));
+  const auto take_row = [&](Json row, std::string_view line) -> Status {
+    if (out.rows.size() >= limits.max_episodes) {
       return resource_exhausted(
           fmt::format("more than {} episodes, the limit", limits.max_episodes));
     }
-    ROPEWALK_ASSIGN_OR_RETURN(EpisodeInfo info, parse_row(std::move(row)));
-    if (info.index != static_cast<std::int64_t>(out.episodes.size())) {
-      return data_loss(
-          fmt::format("episode_index: expected {}, found {}", out.episodes.size(), info.index));
+    ROPEWALK_ASSIGN_OR_RETURN(const EpisodeInfo info, parse_row(std::move(row)));
+    if (info.index != out.size()) {
+      return data_loss(fmt::format("episode_index: expected {}, found {}", out.size(), info.index));
     }
-    out.episodes.push_back(std::move(info));
+    out.rows.push_back(
+        {static_cast<std::uint64_t>(line.data() - out.row_text.data()), line.size()});
     return ok_status();
-  }));
+  };
+  ROPEWALK_RETURN_IF_ERROR(for_each_line(rows_path, out.row_text, limits, take_row));
 
   std::vector<std::optional<std::string>> tasks;
-  Status read = for_each_line(meta / "tasks.jsonl", limits, [&](Json line) -> Status {
+  const auto tasks_path = meta / "tasks.jsonl";
+  const auto tasks_text = read_text_file(tasks_path, limits.max_json_bytes);
+  if (!tasks_text.ok() && tasks_text.status().code() != StatusCode::not_found) {
+    return tasks_text.status();
+  }
+  const auto take_task = [&](Json line, std::string_view) -> Status {
     const auto index = line.get_int64("task_index");
     auto task = line.get_string("task");
     if (!index || *index < 0 || !task) return data_loss("expected task_index and task");
@@ -176,8 +184,10 @@ Result<SideFileContents> read_side_files(const std::filesystem::path& root, cons
     if (*index == static_cast<std::int64_t>(tasks.size())) tasks.emplace_back();
     tasks[static_cast<std::size_t>(*index)] = std::move(*task);
     return ok_status();
-  });
-  if (!read.ok() && read.code() != StatusCode::not_found) return read;
+  };
+  if (tasks_text.ok()) {
+    ROPEWALK_RETURN_IF_ERROR(for_each_line(tasks_path, *tasks_text, limits, take_task));
+  }
   for (auto& task : tasks) out.tasks.push_back(std::move(*task));
 
   auto stats = read_text_file(meta / "stats.json", limits.max_json_bytes);
@@ -188,6 +198,14 @@ Result<SideFileContents> read_side_files(const std::filesystem::path& root, cons
     return stats.status();
   }
   return out;
+}
+
+EpisodeInfo SideFileContents::episode(std::int64_t i) const {
+  const Row& row = rows[static_cast<std::size_t>(i)];
+  auto json = parse_json(std::string_view(row_text).substr(row.offset, row.bytes));
+  if (!json.ok()) return {.index = i};
+  auto parsed = parse_row(std::move(json).value());
+  return parsed.ok() ? std::move(parsed).value() : EpisodeInfo{.index = i};
 }
 
 }  // namespace ropewalk

@@ -36,11 +36,11 @@ TEST(SideFilesReader, ReadsSchemaRowsAndTasks) {
   EXPECT_THAT(read->schema.cameras(), ElementsAre("top"));
   EXPECT_EQ(read->schema.find("top")->extra.dump(), R"({"note":"x"})");
   EXPECT_THAT(read->schema.find("observation.state")->shape, ElementsAre(2));
-  ASSERT_EQ(read->episodes.size(), 1U);
-  EXPECT_EQ(read->episodes[0].length, 7);
-  EXPECT_EQ(read->episodes[0].quality, "red");
-  EXPECT_EQ(read->episodes[0].verdict, "pass");
-  EXPECT_EQ(read->episodes[0].row.get_int64("other"), 1);
+  ASSERT_EQ(read->size(), 1);
+  EXPECT_EQ(read->episode(0).length, 7);
+  EXPECT_EQ(read->episode(0).quality, "red");
+  EXPECT_EQ(read->episode(0).verdict, "pass");
+  EXPECT_EQ(read->episode(0).row.get_int64("other"), 1);
   EXPECT_THAT(read->tasks, ElementsAre("pour"));
   EXPECT_TRUE(read->statistics.is_null());
 }

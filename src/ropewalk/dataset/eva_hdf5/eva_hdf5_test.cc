@@ -179,9 +179,7 @@ class FormulaSource final : public EpisodeSource {
   const std::string& name() const override { return name_; }
   std::string_view format() const override { return "formula"; }
   std::int64_t size() const override { return static_cast<std::int64_t>(infos_.size()); }
-  const EpisodeInfo& info(std::int64_t i) const override {
-    return infos_[static_cast<std::size_t>(i)];
-  }
+  EpisodeInfo info(std::int64_t i) const override { return infos_[static_cast<std::size_t>(i)]; }
   Result<std::unique_ptr<Episode>> open(std::int64_t i) const override {
     return std::unique_ptr<Episode>(std::make_unique<FormulaEpisode>(schema_, info(i), options_));
   }

@@ -178,7 +178,7 @@ class EvaHdf5Episode final : public Episode {
   EvaHdf5Episode(std::shared_ptr<const SideFileContents> contents, std::int64_t index,
                  const Limits& limits, std::shared_ptr<ReaderPool> pool)
       : contents_(std::move(contents)),
-        info_(contents_->episodes[static_cast<std::size_t>(index)]),
+        info_(contents_->episode(index)),
         limits_(limits),
         pool_(std::move(pool)) {}
 
@@ -340,7 +340,7 @@ class EvaHdf5Episode final : public Episode {
   }
 
   const std::shared_ptr<const SideFileContents> contents_;
-  const EpisodeInfo& info_;  ///< in contents_
+  const EpisodeInfo info_;
   const Limits limits_;
   std::shared_ptr<ReaderPool> pool_;
   std::vector<Item> columns_;
@@ -360,12 +360,8 @@ class EvaHdf5Source final : public EpisodeSource {
   const Schema& schema() const override { return contents_->schema; }
   const std::string& name() const override { return name_; }
   std::string_view format() const override { return "hdf5"; }
-  std::int64_t size() const override {
-    return static_cast<std::int64_t>(contents_->episodes.size());
-  }
-  const EpisodeInfo& info(std::int64_t i) const override {
-    return contents_->episodes[static_cast<std::size_t>(i)];
-  }
+  std::int64_t size() const override { return contents_->size(); }
+  EpisodeInfo info(std::int64_t i) const override { return contents_->episode(i); }
   Json statistics() const override { return contents_->statistics; }
   const Findings& findings() const override { return contents_->findings; }
 
@@ -373,7 +369,7 @@ class EvaHdf5Source final : public EpisodeSource {
     if (i < 0 || i >= size()) {
       return out_of_range(fmt::format("{}: episode {} of {}", name_, i, size()));
     }
-    auto path = root_ / eva_hdf5_path(info(i).index);
+    auto path = root_ / eva_hdf5_path(i);
     ROPEWALK_ASSIGN_OR_RETURN(const auto found, file_info(path));
     if (!found) {
       // EVA's recorder puts everything into the first chunk.

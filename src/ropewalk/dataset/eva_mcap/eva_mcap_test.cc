@@ -82,9 +82,7 @@ class TestSource final : public EpisodeSource {
   const std::string& name() const override { return name_; }
   std::string_view format() const override { return "test"; }
   std::int64_t size() const override { return static_cast<std::int64_t>(infos_.size()); }
-  const EpisodeInfo& info(std::int64_t i) const override {
-    return infos_[static_cast<std::size_t>(i)];
-  }
+  EpisodeInfo info(std::int64_t i) const override { return infos_[static_cast<std::size_t>(i)]; }
   Result<std::unique_ptr<Episode>> open(std::int64_t i) const override {
     auto out = std::make_unique<CutEpisode>();
     out->frames_there = shape_.frames_there;

@@ -220,7 +220,7 @@ class EvaMcapEpisode final : public Episode {
         reader_(std::move(reader)),
         name_(source_->name()),
         contents_(std::move(contents)),
-        info_(contents_->episodes[static_cast<std::size_t>(index)]),
+        info_(contents_->episode(index)),
         limits_(limits) {}
 
   const EpisodeInfo& info() const override { return info_; }
@@ -382,7 +382,7 @@ class EvaMcapEpisode final : public Episode {
   const mcap::Reader reader_;
   const std::string name_;
   const std::shared_ptr<const SideFileContents> contents_;
-  const EpisodeInfo& info_;  ///< in contents_
+  const EpisodeInfo info_;
   const Limits limits_;
   std::shared_ptr<const EpisodeBody> body_;
   std::map<std::string, Camera, std::less<>> cameras_;
@@ -399,12 +399,8 @@ class EvaMcapSource final : public EpisodeSource {
   const Schema& schema() const override { return contents_->schema; }
   const std::string& name() const override { return name_; }
   std::string_view format() const override { return "mcap"; }
-  std::int64_t size() const override {
-    return static_cast<std::int64_t>(contents_->episodes.size());
-  }
-  const EpisodeInfo& info(std::int64_t i) const override {
-    return contents_->episodes[static_cast<std::size_t>(i)];
-  }
+  std::int64_t size() const override { return contents_->size(); }
+  EpisodeInfo info(std::int64_t i) const override { return contents_->episode(i); }
   Json statistics() const override { return contents_->statistics; }
   const Findings& findings() const override { return contents_->findings; }
 
@@ -412,7 +408,7 @@ class EvaMcapSource final : public EpisodeSource {
     if (i < 0 || i >= size()) {
       return out_of_range(fmt::format("{}: episode {} of {}", name_, i, size()));
     }
-    auto path = root_ / eva_mcap_path(info(i).index);
+    auto path = root_ / eva_mcap_path(i);
     ROPEWALK_ASSIGN_OR_RETURN(const auto found, file_info(path));
     if (!found) {
       // EVA's recorder puts everything into the first chunk.

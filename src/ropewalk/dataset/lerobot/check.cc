@@ -421,10 +421,11 @@ Result<Findings> validate_for_export(const LerobotSource& source,
                           : pointer ? "fetch it with `git lfs pull`"
                                     : ""});
     };
-    const auto& slot = impl.slot(i);
-    if (!slot.status.ok()) {
+    static const Json kNoRow = Json::object();
+    const auto known = impl.read_info(i);
+    if (!known.ok()) {
       refuse("malformed_line",
-             {.file = "meta/episodes.jsonl", .found = std::string(slot.status.message())});
+             {.file = "meta/episodes.jsonl", .found = std::string(known.status().message())});
     }
     const std::string path = impl.data_path(row);
     std::int64_t rows = -1;
@@ -495,7 +496,7 @@ Result<Findings> validate_for_export(const LerobotSource& source,
         }
       }
     }
-    const Json& values = slot.info.row;
+    const Json& values = known.ok() ? known->row : kNoRow;
     for (const Feature* feature : impl.info.schema.of_kind(FeatureKind::video)) {
       const std::string& key = impl.info.physical_name(feature->name);
       if (!impl.has_camera(row, key, values)) continue;

@@ -3,6 +3,7 @@
 // reads what is needed to number and find episodes; the rest of a row is read when it is asked for.
 // Spec: lerobot-formats 2.5, 3.4, hard inputs H08, H18.
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 
 namespace ropewalk::lerobot {
 
-/// meta/episodes.jsonl. Memory: 40 bytes per row; texts stay in the file.
+/// meta/episodes.jsonl. Memory: 48 bytes per row; texts stay in the file.
 class EpisodesV2 {
  public:
   static constexpr std::string_view kFile = "meta/episodes.jsonl";
@@ -41,7 +42,10 @@ class EpisodesV2 {
     std::int64_t index = 0;
     std::int64_t length = -1;
     LinePlace line;
+    std::uint32_t checksum = 0;  ///< of the line, so that what is read later is what was there
   };
+  /// Reads the line again. Errors: those of Source; failed_precondition with reason SOURCE_CHANGED.
+  Result<std::string> text_of(const Row& row) const;
   Status drop_duplicates(const Limits& limits, FindingLog& log);
 
   std::shared_ptr<const Source> file_;
@@ -93,8 +97,9 @@ class EpisodesV3 {
   std::int64_t from(std::size_t row) const { return from_[row]; }
   std::int64_t to(std::size_t row) const { return to_[row]; }
   const Camera* camera(std::string_view key) const;
-  /// Reads the columns a user added. Errors: those of reading.
-  Result<EpisodeInfo> info(std::size_t row, const TaskList& tasks) const;
+  /// Reads the columns a user added, many rows ahead. Errors: those of reading.
+  /// Only index, length and row are filled.
+  Result<EpisodeInfo> info(std::size_t row) const;
   /// Reads the columns `stats/*` of one row as {feature: {statistic: value}}, or null.
   Json statistics(std::size_t row) const;
   bool has_statistics() const;
@@ -117,12 +122,24 @@ class EpisodesV3 {
   Status drop_duplicates(FindingLog& log);
   void remove_row(std::size_t row);
   void note_columns(FindingLog& log) const;
+  /// Rows of the added columns read at once, kept until others are asked for.
+  struct Block {
+    std::uint32_t shard = 0;
+    RowRange rows;
+    std::shared_ptr<arrow::RecordBatch> batch;
+  };
+  struct Recent {
+    std::mutex mutex;
+    std::shared_ptr<const Block> block;
+  };
+  Result<std::shared_ptr<const Block>> block_around(Place place) const;
 
   std::vector<Shard> shards_;
   std::vector<Place> places_;
   std::vector<std::int64_t> index_, length_, data_chunk_, data_file_, from_, to_;
   std::vector<std::string> camera_keys_;
   std::vector<Camera> cameras_;
+  std::unique_ptr<Recent> recent_ = std::make_unique<Recent>();
 };
 
 }  // namespace ropewalk::lerobot

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ropewalk/base/codec/checksum.h"
 #include "ropewalk/dataset/lerobot/episodes_internal.h"
 
 namespace ropewalk::lerobot {
@@ -130,8 +131,8 @@ Result<EpisodesV2> EpisodesV2::parse(std::shared_ptr<const Source> file, const L
               {.file = name, .found = fmt::format("line {}: {}", number, why)});
       return ok_status();
     }
-    out.rows_.push_back(
-        {*scan.episode_index, scan.length && *scan.length >= 0 ? *scan.length : -1, place});
+    out.rows_.push_back({*scan.episode_index, scan.length && *scan.length >= 0 ? *scan.length : -1,
+                         place, crc32c(0, as_bytes(line))});
     return ok_status();
   };
   ROPEWALK_RETURN_IF_ERROR(for_each_line(*out.file_, limits, &byte_order_mark, body));
@@ -144,6 +145,19 @@ Result<EpisodesV2> EpisodesV2::parse(std::shared_ptr<const Source> file, const L
   return out;
 }
 
+Result<std::string> EpisodesV2::text_of(const Row& row) const {
+  ROPEWALK_ASSIGN_OR_RETURN(std::string line, read_line(*file_, row.line));
+  if (crc32c(0, as_bytes(line)) != row.checksum) {
+    return failed_precondition(
+               fmt::format(
+                   "{}: the row of episode {} at byte {} was written over since the dataset "
+                   "was opened; run it again",
+                   kFile, row.index, row.line.offset))
+        .with_reason("SOURCE_CHANGED");
+  }
+  return line;
+}
+
 Status EpisodesV2::drop_duplicates(const Limits& limits, FindingLog& log) {
   std::unordered_map<std::int64_t, std::size_t> seen;
   std::vector<bool> dropped(rows_.size(), false);
@@ -152,8 +166,8 @@ Status EpisodesV2::drop_duplicates(const Limits& limits, FindingLog& log) {
     const auto [at, added] = seen.try_emplace(rows_[i].index, i);
     if (added) continue;
     const Row& before = rows_[at->second];
-    ROPEWALK_ASSIGN_OR_RETURN(const std::string left, read_line(*file_, before.line));
-    ROPEWALK_ASSIGN_OR_RETURN(const std::string right, read_line(*file_, rows_[i].line));
+    ROPEWALK_ASSIGN_OR_RETURN(const std::string left, text_of(before));
+    ROPEWALK_ASSIGN_OR_RETURN(const std::string right, text_of(rows_[i]));
     if (left != right) {
       const auto a = parse_json(left, limits);
       const auto b = parse_json(right, limits);
@@ -186,7 +200,7 @@ Result<EpisodeInfo> EpisodesV2::info(std::size_t row, const TaskList& tasks,
   EpisodeInfo out;
   out.index = rows_[row].index;
   out.length = rows_[row].length;
-  ROPEWALK_ASSIGN_OR_RETURN(const std::string line, read_line(*file_, rows_[row].line));
+  ROPEWALK_ASSIGN_OR_RETURN(const std::string line, text_of(rows_[row]));
   ROPEWALK_ASSIGN_OR_RETURN_CTX(out.row, parse_json(line, limits),
                                 fmt::format("{}: row at byte {}", kFile, rows_[row].line.offset));
   if (!out.row.is_object()) {
@@ -199,7 +213,7 @@ Result<EpisodeInfo> EpisodesV2::info(std::size_t row, const TaskList& tasks,
 
 Status EpisodesV2::note_oddities(const Limits& limits, FindingLog& log) const {
   for (const Row& row : rows_) {
-    ROPEWALK_ASSIGN_OR_RETURN(const std::string line, read_line(*file_, row.line));
+    ROPEWALK_ASSIGN_OR_RETURN(const std::string line, text_of(row));
     JsonNotes notes;
     const auto parsed = parse_json(line, limits, &notes);
     if (!parsed.ok()) {

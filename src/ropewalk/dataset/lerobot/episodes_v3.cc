@@ -15,6 +15,7 @@ namespace ropewalk::lerobot {
 namespace {
 
 constexpr std::string_view kDirectory = "meta/episodes";
+constexpr std::int64_t kBlockRows = 1000;  // as many as our own row groups hold
 
 bool is_locator(std::string_view column) {
   return column == "dataset_from_index" || column == "dataset_to_index" ||
@@ -248,7 +249,25 @@ const EpisodesV3::Camera* EpisodesV3::camera(std::string_view key) const {
                                   : &cameras_[static_cast<std::size_t>(at - camera_keys_.begin())];
 }
 
-Result<EpisodeInfo> EpisodesV3::info(std::size_t row, const TaskList& tasks) const {
+Result<std::shared_ptr<const EpisodesV3::Block>> EpisodesV3::block_around(Place place) const {
+  const std::lock_guard lock(recent_->mutex);
+  if (const auto& known = recent_->block; known != nullptr && known->shard == place.shard &&
+                                          known->rows.begin <= place.row &&
+                                          place.row < known->rows.end) {
+    return known;
+  }
+  const Shard& shard = shards_[place.shard];
+  auto made = std::make_shared<Block>();
+  made->shard = place.shard;
+  made->rows.begin = place.row - place.row % kBlockRows;
+  made->rows.end =
+      std::min<std::int64_t>(made->rows.begin + kBlockRows, static_cast<std::int64_t>(shard.rows));
+  ROPEWALK_ASSIGN_OR_RETURN(made->batch, shard.reader->read(made->rows, shard.extra));
+  recent_->block = made;
+  return std::shared_ptr<const Block>(std::move(made));
+}
+
+Result<EpisodeInfo> EpisodesV3::info(std::size_t row) const {
   const Place place = places_[row];
   const Shard& shard = shards_[place.shard];
   EpisodeInfo out;
@@ -258,18 +277,17 @@ Result<EpisodeInfo> EpisodesV3::info(std::size_t row, const TaskList& tasks) con
   if (shard.tasks != nullptr) out.row.set("tasks", json_value(*shard.tasks, place.row));
   out.row.set("length", out.length);
   if (!shard.extra.empty()) {
-    ROPEWALK_ASSIGN_OR_RETURN(
-        const auto batch,
-        shard.reader->read({place.row, std::int64_t{place.row} + 1}, shard.extra));
-    for (int i = 0; i < batch->num_columns(); ++i) {
+    ROPEWALK_ASSIGN_OR_RETURN(const auto block, block_around(place));
+    const arrow::RecordBatch& batch = *block->batch;
+    const std::int64_t at = place.row - block->rows.begin;
+    for (int i = 0; i < batch.num_columns(); ++i) {
       // A column that the row's writer did not know is null; the key is then absent.
-      if (batch->column(i)->IsNull(0)) continue;
-      Json value = json_value(*batch->column(i), 0);
+      if (batch.column(i)->IsNull(at)) continue;
+      Json value = json_value(*batch.column(i), at);
       strip_nulls(value);
-      out.row.set(batch->column_name(i), std::move(value));
+      out.row.set(batch.column_name(i), std::move(value));
     }
   }
-  read_row_members(out, tasks);
   return out;
 }
 

@@ -104,7 +104,7 @@ Result<std::shared_ptr<arrow::Array>> made_column(const LerobotSource::Impl& imp
   }
   if (name == "task_index") {
     std::int64_t task = 0;
-    const auto info = impl.read_info(row);
+    const auto info = impl.read_row(row);
     if (info.ok() && !info->tasks.empty()) {
       task = impl.tasks.index_of(info->tasks.front()).value_or(0);
     }

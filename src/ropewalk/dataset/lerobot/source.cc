@@ -21,32 +21,24 @@ bool is_there(const std::filesystem::path& path) {
 
 }  // namespace
 
-LerobotSource::Impl::~Impl() {
-  for (const auto& slot : slots) delete slot.load(std::memory_order_acquire);
+Result<EpisodeInfo> LerobotSource::Impl::read_row(std::size_t row) const {
+  ROPEWALK_ASSIGN_OR_RETURN(EpisodeInfo out,
+                            v3 ? v3->info(row) : v2->info(row, tasks, options.limits));
+  if (v3) {
+    std::call_once(kept_once,
+                   [this] { kept_rows = lerobot::KeptRows::read(root, options.limits); });
+    out.row = kept_rows.restore(out.index, std::move(out.row));
+    lerobot::read_row_members(out, tasks);
+  }
+  return out;
 }
 
-Result<EpisodeInfo> LerobotSource::Impl::read_info(std::size_t row) const {
-  return v3 ? v3->info(row, tasks) : v2->info(row, tasks, options.limits);
-}
-
-const LerobotSource::Impl::InfoSlot& LerobotSource::Impl::slot(std::int64_t position) const {
+Result<EpisodeInfo> LerobotSource::Impl::read_info(std::int64_t position) const {
   const auto at = static_cast<std::size_t>(position);
-  if (const InfoSlot* known = slots[at].load(std::memory_order_acquire)) return *known;
-  auto made = std::make_unique<InfoSlot>();
-  auto read = read_info(rows[at]);
-  if (read.ok()) {
-    made->info = std::move(*read);
-  } else {
-    made->status = std::move(read).status();
-    made->info.row.set("episode_index", index_of_row(rows[at]));
-  }
-  made->info.index = index_of_row(rows[at]);
-  made->info.length = lengths[at];
-  const InfoSlot* expected = nullptr;
-  if (slots[at].compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) {
-    return *made.release();
-  }
-  return *expected;
+  ROPEWALK_ASSIGN_OR_RETURN(EpisodeInfo out, read_row(rows[at]));
+  out.index = index_of_row(rows[at]);
+  out.length = lengths[at];
+  return out;
 }
 
 std::string LerobotSource::Impl::data_path(std::size_t row) const {
@@ -198,8 +190,23 @@ std::string_view LerobotSource::format() const {
   return lerobot_format_name(impl_->info.generation);
 }
 std::int64_t LerobotSource::size() const { return static_cast<std::int64_t>(impl_->rows.size()); }
-const EpisodeInfo& LerobotSource::info(std::int64_t i) const { return impl_->slot(i).info; }
+EpisodeInfo LerobotSource::info(std::int64_t i) const {
+  if (auto read = impl_->read_info(i); read.ok()) return std::move(read).value();
+  EpisodeInfo out;
+  out.index = index_of(i);
+  out.length = length_of(i);
+  out.row.set("episode_index", out.index);
+  return out;
+}
 const Findings& LerobotSource::findings() const { return impl_->log.findings(); }
+std::int64_t LerobotSource::left_out() const {
+  std::int64_t out = static_cast<std::int64_t>(impl_->listed) - size();
+  for (const char* code :
+       {"malformed_line", "torn_line", "episode_not_in_meta", "meta_file_unreadable"}) {
+    out += findings().count(code);
+  }
+  return out;
+}
 LerobotGeneration LerobotSource::generation() const { return impl_->info.generation; }
 const std::filesystem::path& LerobotSource::root() const { return impl_->root; }
 const Json& LerobotSource::info_document() const { return impl_->info.document; }
@@ -226,9 +233,8 @@ Result<std::unique_ptr<Episode>> LerobotSource::open(std::int64_t i) const {
   if (i < 0 || i >= size()) {
     return out_of_range(fmt::format("{}: episode at position {} of {}", name(), i, size()));
   }
-  const Impl::InfoSlot& slot = impl_->slot(i);
-  if (!slot.status.ok()) return slot.status;
-  return lerobot::make_episode(*this, i);
+  ROPEWALK_ASSIGN_OR_RETURN(EpisodeInfo info, impl_->read_info(i));
+  return lerobot::make_episode(*this, i, std::move(info));
 }
 
 Json LerobotSource::statistics() const {
@@ -241,9 +247,10 @@ Json LerobotSource::statistics() const {
 std::vector<std::string> LerobotSource::episode_paths(std::int64_t i) const {
   const std::size_t row = impl_->rows[static_cast<std::size_t>(i)];
   std::vector<std::string> out{impl_->data_path(row)};
+  const EpisodeInfo known = info(i);
   for (const Feature* feature : schema().of_kind(FeatureKind::video)) {
     const std::string& key = impl_->info.physical_name(feature->name);
-    if (!impl_->has_camera(row, key, info(i).row)) continue;
+    if (!impl_->has_camera(row, key, known.row)) continue;
     out.push_back(impl_->video_path(row, key));
   }
   return out;
@@ -339,7 +346,6 @@ Status LerobotOpener::run(LerobotSource::Impl& impl) {
   lerobot::settle_cameras(impl);
   lerobot::note_statistics(impl);
   if (impl.options.survey) ROPEWALK_RETURN_IF_ERROR(lerobot::survey(impl));
-  impl.slots = std::vector<std::atomic<const LerobotSource::Impl::InfoSlot*>>(impl.rows.size());
   return ok_status();
 }
 

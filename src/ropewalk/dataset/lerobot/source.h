@@ -41,13 +41,15 @@ class LerobotSource final : public EpisodeSource {
   /// "lerobot_v20", "lerobot_v21" or "lerobot_v3".
   std::string_view format() const override;
   std::int64_t size() const override;
-  /// Built on the first call for `i` and kept. `row` holds every key of the source's row; of v3.0
-  /// the locator and statistics columns are left out, since their numbers mean nothing elsewhere.
-  const EpisodeInfo& info(std::int64_t i) const override;
+  /// Reads and parses the row at every call. `row` holds every key of the source's row; of v3.0 the
+  /// locator and statistics columns are left out, since their numbers mean nothing elsewhere. A row
+  /// that cannot be read has its number alone; open() says why.
+  EpisodeInfo info(std::int64_t i) const override;
   /// Lifetime: the source outlives its episodes, readers of packets and readers of frames.
   Result<std::unique_ptr<Episode>> open(std::int64_t i) const override;
   /// What was repaired or noticed while opening, and by the survey when there was one.
   const Findings& findings() const override;
+  std::int64_t left_out() const override;
   /// `stats.json` as found, or null.
   Json statistics() const override;
 

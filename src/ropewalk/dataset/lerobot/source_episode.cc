@@ -74,9 +74,9 @@ class ClipFrames final : public FrameReader {
 
 class LerobotEpisode final : public Episode {
  public:
-  LerobotEpisode(const LerobotSource& source, std::int64_t position)
+  LerobotEpisode(const LerobotSource& source, std::int64_t position, EpisodeInfo info)
       : impl_(source.impl()),
-        info_(source.info(position)),
+        info_(std::move(info)),
         row_(impl_.rows[static_cast<std::size_t>(position)]) {}
 
   const EpisodeInfo& info() const override { return info_; }
@@ -168,8 +168,9 @@ class LerobotEpisode final : public Episode {
   bool has_camera(std::string_view camera) const override {
     const Feature* feature = impl_.info.schema.find(camera);
     if (feature == nullptr || !feature->is_camera()) return false;
-    return feature->kind == FeatureKind::image ||
-           impl_.has_camera(row_, impl_.info.physical_name(camera), info_.row);
+    const std::string& key = impl_.info.physical_name(camera);
+    if (feature->kind == FeatureKind::image) return has_column(key);
+    return impl_.has_camera(row_, key, info_.row);
   }
 
   Json statistics() const override { return impl_.episode_statistics(row_); }
@@ -180,6 +181,15 @@ class LerobotEpisode final : public Episode {
     std::shared_ptr<const Clip> clip;
     FrameRange frames;  // in the file
   };
+
+  // Pictures inside the table: a recorder that got none writes no such column. A table that cannot
+  // be read says so when it is read.
+  bool has_column(const std::string& column) const {
+    const auto places = impl_.places(row_);
+    if (!places.ok() || places->empty()) return true;
+    const auto file = impl_.table(places->front().file);
+    return !file.ok() || (*file)->reader->has_column(column);
+  }
 
   std::string place() const { return fmt::format("episode {}", info_.index); }
 
@@ -222,14 +232,15 @@ class LerobotEpisode final : public Episode {
   }
 
   const LerobotSource::Impl& impl_;
-  const EpisodeInfo& info_;
+  EpisodeInfo info_;
   std::size_t row_;
 };
 
 }  // namespace
 
-std::unique_ptr<Episode> make_episode(const LerobotSource& source, std::int64_t position) {
-  return std::make_unique<LerobotEpisode>(source, position);
+std::unique_ptr<Episode> make_episode(const LerobotSource& source, std::int64_t position,
+                                      EpisodeInfo info) {
+  return std::make_unique<LerobotEpisode>(source, position, std::move(info));
 }
 
 }  // namespace ropewalk::lerobot

@@ -9,6 +9,7 @@
 
 #include "ropewalk/dataset/lerobot/episodes_internal.h"
 #include "ropewalk/dataset/lerobot/files_internal.h"
+#include "ropewalk/dataset/lerobot/kept_rows_internal.h"
 #include "ropewalk/dataset/lerobot/source.h"
 #include "ropewalk/dataset/lerobot/values_internal.h"
 
@@ -50,7 +51,6 @@ struct LerobotSource::Impl {
         log(options.strict),
         clips(options.index_cache_bytes, 128),
         tables(32ULL << 20, 32) {}
-  ~Impl();
 
   std::filesystem::path root;
   std::string name;
@@ -60,6 +60,8 @@ struct LerobotSource::Impl {
   lerobot::TaskList tasks;
   std::optional<lerobot::EpisodesV2> v2;
   std::optional<lerobot::EpisodesV3> v3;
+  mutable std::once_flag kept_once;
+  mutable lerobot::KeptRows kept_rows;  ///< of v3.0, read on the first request
 
   // By position: the row of the metadata, and the length after repairs.
   std::vector<std::uint32_t> rows;
@@ -77,20 +79,16 @@ struct LerobotSource::Impl {
   mutable std::atomic<bool> map_ready = false;
   mutable std::once_flag statistics_once;
   mutable lerobot::EpisodeStatisticsV2 statistics_v2;
-  struct InfoSlot {
-    EpisodeInfo info;
-    Status status;
-  };
-  mutable std::vector<std::atomic<const InfoSlot*>> slots;
 
   bool is_v3() const { return v3.has_value(); }
   std::int64_t index_of_row(std::size_t row) const { return v3 ? v3->index(row) : v2->index(row); }
   std::int64_t length_of_row(std::size_t row) const {
     return v3 ? v3->length(row) : v2->length(row);
   }
-  /// Reads the whole row. Errors: data_loss.
-  Result<EpisodeInfo> read_info(std::size_t row) const;
-  const InfoSlot& slot(std::int64_t position) const;
+  /// Reads a whole row of the metadata. Errors: data_loss.
+  Result<EpisodeInfo> read_row(std::size_t row) const;
+  /// The same by position, with the length after repairs.
+  Result<EpisodeInfo> read_info(std::int64_t position) const;
 
   std::string data_path(std::size_t row) const;
   std::string video_path(std::size_t row, const std::string& key) const;
@@ -136,7 +134,8 @@ std::string message_without_place(const LerobotSource::Impl& impl, const Status&
 void note_statistics(LerobotSource::Impl& impl);
 void note_leftovers(LerobotSource::Impl& impl);
 
-std::unique_ptr<Episode> make_episode(const LerobotSource& source, std::int64_t position);
+std::unique_ptr<Episode> make_episode(const LerobotSource& source, std::int64_t position,
+                                      EpisodeInfo info);
 /// Decodes pictures stored in the table.
 Result<std::unique_ptr<FrameReader>> image_frames(const LerobotSource::Impl& impl, std::size_t row,
                                                   std::int64_t length, const std::string& camera,

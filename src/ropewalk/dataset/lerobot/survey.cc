@@ -83,7 +83,7 @@ class Survey {
   void look_at(std::size_t row) {
     EpisodeState& state = states_[row];
     Json values;
-    if (auto info = impl_.read_info(row); info.ok()) values = std::move(info->row);
+    if (auto info = impl_.read_row(row); info.ok()) values = std::move(info->row);
     state.data_path = impl_.data_path(row);
     const auto places = impl_.places(row);
     if (!places.ok()) {

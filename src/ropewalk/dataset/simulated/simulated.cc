@@ -283,7 +283,7 @@ class SimulatedSource final : public EpisodeSource {
   const std::string& name() const override { return name_; }
   std::string_view format() const override { return "simulated"; }
   std::int64_t size() const override { return static_cast<std::int64_t>(plans_.size()); }
-  const EpisodeInfo& info(std::int64_t i) const override {
+  EpisodeInfo info(std::int64_t i) const override {
     return plans_[static_cast<std::size_t>(i)].info;
   }
   Result<std::unique_ptr<Episode>> open(std::int64_t i) const override {
