@@ -5,6 +5,7 @@
 
 - A relative link leads to a file, and its #anchor to a heading of that file.
 - A test cited in a table as `Suite.Name`, or `test_file.py::test_name`, exists in the sources.
+- Every code of a finding in the sources stands in docs/findings.md or docs/review.md.
 - A block of code after `<!-- region: examples/x.cc#name -->` equals that region of the example:
   the lines between `[name]` and `[/name]` in comments, with the common indentation removed.
   --update copies the regions into the pages.
@@ -23,6 +24,12 @@ CITED = re.compile(r"`([A-Z][A-Za-z0-9]*(?:/[A-Za-z0-9]+)?\.[A-Z][A-Za-z0-9_]*|t
 DEFINED = re.compile(
     r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)"
 )
+CODE = re.compile(
+    r"(?:\.code = (?:[^,;{}\"]*\? )?"
+    r"|\b\w*(?:log|findings|mine|out)_?\.(?:add|fatal)\(\s*|refuse\(\s*)"
+    r'"([a-z0-9_]+)"(?:\s*:\s*"([a-z0-9_]+)")?'
+)
+CODE_PAGES = ("docs/findings.md", "docs/review.md")
 REGION = re.compile(r"<!-- region: (\S+?)#([\w-]+) -->\n+```(\w*)\n(.*?)```", re.DOTALL)
 
 
@@ -77,6 +84,32 @@ def defined_tests(root: Path, names: list[str]) -> set[str]:
             tests = re.findall(r"^\s*def (test_\w+)", text, re.MULTILINE)
             found |= {f"{PurePosixPath(name).name}::{test}" for test in tests}
     return found
+
+
+def codes_of(source: str) -> set[str]:
+    """Returns the codes of findings that a source adds.
+
+    >>> sorted(codes_of('log.add("a_b", {.file = f}); x.add({.code = bad ? "c" : "d", .row = 1});'))
+    ['a_b', 'c', 'd']
+    """
+    return {code for match in CODE.findall(source) for code in match if code}
+
+
+def check_codes(root: Path, names: list[str]) -> list[str]:
+    """Returns the codes of findings that no page explains."""
+    pages = "".join((root / page).read_text("utf-8") for page in CODE_PAGES)
+    explained = set(re.findall(r"`([a-z0-9_]+)`", pages))
+    faults = []
+    for name in names:
+        if not name.startswith("src/") or not name.endswith((".cc", ".h")):
+            continue
+        if name.endswith("_test.cc"):
+            continue
+        for code in sorted(codes_of((root / name).read_text("utf-8")) - explained):
+            faults.append(
+                f"{name}: the finding {code} stands in no page; add it to {CODE_PAGES[0]}"
+            )
+    return faults
 
 
 def check_page(root: Path, name: str, text: str, tests: set[str]) -> list[str]:
@@ -136,6 +169,7 @@ def main(arguments: list[str]) -> int:
     faults = []
     for name in pages:
         faults += check_page(ROOT, name, (ROOT / name).read_text("utf-8"), tests)
+    faults += check_codes(ROOT, names)
     return finish("docs", faults, f"{len(pages)} pages, {len(tests)} tests known")
 
 
