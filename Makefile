@@ -7,8 +7,14 @@ SHELL := bash
 JOBS ?= $(shell nproc)
 # Seconds per target of `make fuzz`.
 FUZZ_SECONDS ?= 20
+# Modules for the sanitizers, for example: make asan MODULES='mcap message' (default: everything)
+MODULES ?=
 # Arguments for ctest, for example: make test CTEST_ARGS='-R mcap'
 CTEST_ARGS ?=
+
+empty :=
+module_targets = $(if $(MODULES),--target $(addsuffix _test,$(MODULES)))
+module_tests = $(if $(MODULES),-R '^($(subst $(empty) $(empty),|,$(strip $(MODULES))))_test$$')
 
 .PHONY: help
 help: ## list the words
@@ -56,14 +62,14 @@ tidy: setup-check ## clang-tidy on the files changed since TIDY_BASE (default: t
 .PHONY: asan
 asan: setup-check ## run the tests under the address and undefined-behaviour sanitizers
 	@tools/configure asan
-	@cmake --build --preset asan --parallel $(JOBS)
-	@ctest --preset asan --parallel $(JOBS) $(CTEST_ARGS)
+	@cmake --build --preset asan --parallel $(JOBS) $(module_targets)
+	@ctest --preset asan --parallel $(JOBS) $(module_tests) $(CTEST_ARGS)
 
 .PHONY: tsan
 tsan: setup-check ## run the tests under the thread sanitizer
 	@tools/configure tsan
-	@cmake --build --preset tsan --parallel $(JOBS)
-	@ctest --preset tsan --parallel $(JOBS) $(CTEST_ARGS)
+	@cmake --build --preset tsan --parallel $(JOBS) $(module_targets)
+	@ctest --preset tsan --parallel $(JOBS) $(module_tests) $(CTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: setup-check ## fuzz every parser, FUZZ_SECONDS each
