@@ -1,4 +1,6 @@
 // `ropewalk completion bash|zsh`: prints a completion script made from the commands themselves.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "apps/cli/commands.h"
@@ -9,7 +11,8 @@ namespace {
 std::string words_of(const CLI::App& app) {
   std::string words;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    words += sub->get_name() + " ";
+    // Nameless ones are groups of options.
+    words += sub->get_name().empty() ? words_of(*sub) + " " : sub->get_name() + " ";
   }
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
@@ -34,6 +37,7 @@ std::string choices_of(const CLI::Option& option) {
 void append_cases(std::string& out, const CLI::App& app, const std::string& path) {
   out += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, words_of(app));
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_name().empty()) continue;
     append_cases(out, *sub, path.empty() ? sub->get_name() : path + " " + sub->get_name());
   }
 }
@@ -49,7 +53,23 @@ void append_choices(std::string& out, const CLI::App& app, const std::string& pa
     }
   }
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_name().empty()) continue;
     append_choices(out, *sub, path.empty() ? sub->get_name() : path + " " + sub->get_name());
+  }
+}
+
+// All paths of commands, each quoted as a pattern of `case`; `groups` gets those with subcommands.
+void append_paths(std::string& out, std::string& groups, const CLI::App& app,
+                  const std::string& path) {
+  const auto subs = app.get_subcommands([](const CLI::App*) { return true; });
+  const bool is_group =
+      std::ranges::any_of(subs, [](const CLI::App* sub) { return !sub->get_name().empty(); });
+  if (is_group) groups += fmt::format("{}\"{}\"", groups.empty() ? "" : "|", path);
+  for (const CLI::App* sub : subs) {
+    if (sub->get_name().empty()) continue;  // a group of options
+    const std::string inner = path.empty() ? sub->get_name() : path + " " + sub->get_name();
+    out += fmt::format("{}\"{}\"", out.empty() ? "" : "|", inner);
+    append_paths(out, groups, *sub, inner);
   }
 }
 
@@ -58,22 +78,25 @@ std::string bash_script(const CLI::App& app) {
   append_cases(cases, app, "");
   std::string choices;
   append_choices(choices, app, "");
+  std::string paths;
+  std::string groups;
+  append_paths(paths, groups, app, "");
   return fmt::format(R"(_ropewalk() {{
   local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" path="" words="" i
   for ((i = 1; i < COMP_CWORD; i++)); do
-    case "${{COMP_WORDS[i]}}" in
-      -*) break ;;
-      *[!a-z]*) break ;;
-      *) [ $i -le 2 ] && case " {0} list show mark log undo scan sheet bash zsh " in
-           *" ${{COMP_WORDS[i]}} "*) path="${{path:+$path }}${{COMP_WORDS[i]}}" ;;
-         esac ;;
+    case "${{path:+$path }}${{COMP_WORDS[i]}}" in
+      {0}) path="${{path:+$path }}${{COMP_WORDS[i]}}" ;;
+      *) break ;;
     esac
   done
   case "$path $prev" in
 {2}  esac
   case "$path" in
 {1}  esac
-  if [[ "$cur" == -* || "$path" == "" || "$path" == "review" || "$path" == "completion" ]]; then
+  case "$path" in
+    {3}) COMPREPLY=($(compgen -W "$words" -- "$cur")); return ;;
+  esac
+  if [[ "$cur" == -* ]]; then
     COMPREPLY=($(compgen -W "$words" -- "$cur"))
   else
     COMPREPLY=($(compgen -f -- "$cur"))
@@ -81,7 +104,7 @@ std::string bash_script(const CLI::App& app) {
 }}
 complete -o filenames -o bashdefault -F _ropewalk ropewalk
 )",
-                     words_of(app), cases, choices);
+                     paths, cases, choices, groups);
 }
 
 }  // namespace

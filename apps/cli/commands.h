@@ -13,6 +13,7 @@ void add_export(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);
 void add_convert(CLI::App& app, Session& session);
 void add_recover(CLI::App& app, Session& session);
+void add_mcap(CLI::App& app, Session& session);
 void add_completion(CLI::App& app, Session& session);
 
 }  // namespace ropewalk::cli

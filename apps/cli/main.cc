@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   add_verify(app, session);
   add_convert(app, session);
   add_recover(app, session);
+  add_mcap(app, session);
   add_completion(app, session);
   try {
     app.parse(argc, argv);
