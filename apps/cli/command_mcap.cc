@@ -25,10 +25,12 @@ void add_mcap(CLI::App& app, Session& session) {
       "Example:\n  ropewalk mcap info run.mcap\n"
       "  ropewalk mcap filter run.mcap -y '/camera/.*' -o cameras.mcap");
   add_mcap_inspect(*mcap, session);
+  add_mcap_cat(*mcap, session);
   add_mcap_rewrite(*mcap, session);
   add_mcap_split(*mcap, session);
   add_mcap_proof(*mcap, session);
   add_mcap_parts(*mcap, session);
+  add_mcap_convert(*mcap, session);
 }
 
 void add_topic_flags(CLI::App& command, McapSelection& selection, SelectionFlags& flags) {
@@ -120,7 +122,7 @@ void print_problems(Session& session, const std::vector<FileProblem>& problems) 
   if (session.json || session.quiet) return;
   constexpr std::size_t kListed = 20;
   for (std::size_t i = 0; i < problems.size() && i < kListed; ++i) {
-    const bool loss = is_loss(problems[i].problem.kind);
+    const bool loss = is_copy_loss(problems[i].problem.kind);
     const std::string mark = loss ? "lost" : "note";
     fmt::print(stderr, "{}: {}\n",
                stderr_is_terminal() ? fmt::format("\x1b[{}m{}\x1b[0m", loss ? 31 : 33, mark) : mark,

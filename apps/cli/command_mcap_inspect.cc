@@ -105,7 +105,7 @@ void add_info_command(CLI::App& mcap, Session& session) {
         session.print(render_info(*report, *time_format_from_name(*format), *rates));
         print_problems(session, report->problems);
         for (const FileProblem& problem : report->problems) {
-          if (is_loss(problem.problem.kind)) code = kExitLossReported;
+          if (is_copy_loss(problem.problem.kind)) code = kExitLossReported;
         }
       }
       if (session.json) {

@@ -17,6 +17,8 @@ void add_mcap_rewrite(CLI::App& mcap,
 void add_mcap_split(CLI::App& mcap, Session& session);
 void add_mcap_proof(CLI::App& mcap, Session& session);  ///< doctor, diff
 void add_mcap_parts(CLI::App& mcap, Session& session);  ///< get, add
+void add_mcap_cat(CLI::App& mcap, Session& session);
+void add_mcap_convert(CLI::App& mcap, Session& session);  ///< convert, recover
 
 /// Texts of options, turned into requests after parsing.
 struct SelectionFlags {

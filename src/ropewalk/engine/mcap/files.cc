@@ -166,37 +166,9 @@ Status OutputFile::publish() {
   return sync_directory(target.has_parent_path() ? target.parent_path() : ".");
 }
 
-bool is_loss(mcap::ProblemKind kind) {
-  using enum mcap::ProblemKind;
-  switch (kind) {
-    case truncated:
-    case bad_record:
-    case zero_run:
-    case lost_range:
-    case chunk_crc:
-    case chunk_damaged:
-    case chunk_cut:
-    case unknown_compression:
-    case limit:
-    case nested_record:
-    case attachment_crc:
-    case duplicate_key:
-    case trailing_data:
-      return true;
-    case no_records:
-    case unfinished:
-    case bad_footer:
-    case bad_summary:
-    case index_mismatch:
-    case unindexed:
-    case unknown_channel:
-    case missing_schema:
-    case conflicting_definition:
-    case data_crc:
-    case statistics_mismatch:
-      return false;
-  }
-  return true;
+bool is_copy_loss(mcap::ProblemKind kind) {
+  return mcap::is_loss(kind) || kind == mcap::ProblemKind::duplicate_key ||
+         kind == mcap::ProblemKind::trailing_data;
 }
 
 std::string to_line(const FileProblem& problem) {
@@ -210,7 +182,7 @@ Json to_json(const FileProblem& problem) {
   json.set("offset", problem.problem.offset);
   json.set("length", problem.problem.length);
   json.set("detail", problem.problem.detail);
-  json.set("loss", ropewalk::is_loss(problem.problem.kind));
+  json.set("loss", is_copy_loss(problem.problem.kind));
   return json;
 }
 

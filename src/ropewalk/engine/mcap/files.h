@@ -68,8 +68,8 @@ struct FileProblem {
   mcap::Problem problem;
 };
 
-/// Whether a problem means that something of the file is not delivered.
-bool is_loss(mcap::ProblemKind kind);
+/// Whether a problem means that a copy lacks something: what is lost, and what a copy cannot hold.
+bool is_copy_loss(mcap::ProblemKind kind);
 /// One line: `robot.mcap: byte 40112 (+1024): chunk_crc: …`.
 std::string to_line(const FileProblem& problem);
 Json to_json(const FileProblem& problem);

@@ -60,7 +60,7 @@ Result<std::vector<McapInput>> open_inputs(const std::vector<std::string>& paths
 
 bool RewriteReport::lossy() const {
   return std::ranges::any_of(problems,
-                             [](const FileProblem& p) { return ropewalk::is_loss(p.problem.kind); });
+                             [](const FileProblem& p) { return is_copy_loss(p.problem.kind); });
 }
 
 Json RewriteReport::to_json() const {

@@ -276,7 +276,7 @@ Status SplitRequest::validate() const {
 
 bool SplitReport::lossy() const {
   return std::ranges::any_of(problems,
-                             [](const FileProblem& p) { return ropewalk::is_loss(p.problem.kind); });
+                             [](const FileProblem& p) { return is_copy_loss(p.problem.kind); });
 }
 
 Json SplitReport::to_json() const {

@@ -192,7 +192,7 @@ Status UsageWalk::run() {
 
 bool UsageReport::lossy() const {
   return std::ranges::any_of(problems,
-                             [](const FileProblem& p) { return is_loss(p.problem.kind); });
+                             [](const FileProblem& p) { return is_copy_loss(p.problem.kind); });
 }
 
 Result<UsageReport> mcap_usage(const UsageRequest& request, const RunContext& context) {
