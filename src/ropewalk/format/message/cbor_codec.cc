@@ -247,6 +247,10 @@ class Builder {
     if (around.kind == Kind::array) {
       around.elements.push_back(std::move(value));
     } else if (!around.has_key) {
+      // The text of a text of a text would double with each level.
+      if (value.as_array() != nullptr || value.as_object() != nullptr) {
+        return fail(here(fmt::format("a map key of type {}", value.type_name())));
+      }
       const auto text = value.as_string();
       around.key = text.has_value() ? *text : arena_.keep(to_json_text(value));
       around.has_key = true;

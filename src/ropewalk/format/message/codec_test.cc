@@ -259,6 +259,21 @@ TEST(MsgpackCodec, KeysThatAreNoTextBecomeText) {
   EXPECT_EQ(json_of(*codec, payload), R"({"1":"x","k":"AQI=","t":{"sec":5,"nsec":0}})");
 }
 
+TEST(MsgpackCodec, ANestedKeyIsRefused) {
+  const auto codec = compile("msgpack", "", "", "");
+  EXPECT_THAT(failure(*codec, Bytes{0x81, 0x81, 0x01, 0x02, 0x03}), HasSubstr("a map key"));
+  EXPECT_THAT(failure(*compile("cbor", "", "", ""), Bytes{0xA1, 0xA1, 0x01, 0x02, 0x03}),
+              HasSubstr("byte 3: a map key"));
+}
+
+TEST(RowExtractor, BooleansAreZeroOrOne) {
+  const auto codec = ros2("bool a\nbool[2] b\n");
+  const auto rows = RowExtractor::compile(codec, {{"a", 1}, {"b", 2}});
+  std::vector<double> row(3);
+  ASSERT_TRUE(rows->extract(Bytes{0, 1, 0, 0, 17, 0, 255}, row).ok());
+  EXPECT_THAT(row, testing::ElementsAre(1, 0, 1));
+}
+
 TEST(ValueJson, BytesHaveThreeForms) {
   const Bytes bytes = {1, 2, 254};
   const Value value(Value::Numbers{.dtype = DType::uint8, .data = bytes});

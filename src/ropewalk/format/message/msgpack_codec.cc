@@ -29,7 +29,8 @@ std::optional<Value::Time> timestamp(const msgpack::Value::Extension& extension)
   return std::nullopt;
 }
 
-Value convert(const msgpack::Value& value, const Limits& limits, Arena& arena);
+// `status` is set where a key has no text.
+Value convert(const msgpack::Value& value, const Limits& limits, Arena& arena, Status& status);
 
 // A NumPy array becomes numbers, nested by its shape.
 Value convert_array(const msgpack::NdArray& array, std::size_t axis, std::size_t& next,
@@ -57,9 +58,9 @@ Value convert_array(const msgpack::NdArray& array, std::size_t axis, std::size_t
 }
 
 Value convert_map(const msgpack::Value& value, const msgpack::Value::Map& map, const Limits& limits,
-                  Arena& arena) {
+                  Arena& arena, Status& status) {
   if (const msgpack::Value* scalar = msgpack::as_scalar(value)) {
-    return convert(*scalar, limits, arena);
+    return convert(*scalar, limits, arena, status);
   }
   if (auto array = msgpack::as_ndarray(value, limits); array.ok() && array->has_value()) {
     const auto held = std::make_shared<msgpack::NdArray>(*std::move(*array));
@@ -70,22 +71,30 @@ Value convert_map(const msgpack::Value& value, const msgpack::Value::Map& map, c
   Value::Object out;
   out.reserve(map.size());
   for (const auto& [key, member] : map) {
-    // JSON and our values have texts for names: other keys become their own JSON text.
-    const auto name = key.as_text();
-    out.push_back({name.has_value() ? *name : arena.keep(to_json_text(convert(key, limits, arena))),
-                   convert(member, limits, arena)});
+    // Our values have texts for names: other keys become their own JSON text. The text of a text of
+    // a text would double with each level, so that an array or a map is no key.
+    auto name = key.as_text();
+    if (!name.has_value()) {
+      if (key.as_array() != nullptr || key.as_map() != nullptr) {
+        status = data_loss(fmt::format("a map key of type {}", key.type_name()));
+        return {};
+      }
+      name = arena.keep(to_json_text(convert(key, limits, arena, status)));
+    }
+    out.push_back({*name, convert(member, limits, arena, status)});
   }
   return Value(std::move(out));
 }
 
-Value convert(const msgpack::Value& value, const Limits& limits, Arena& arena) {
+Value convert(const msgpack::Value& value, const Limits& limits, Arena& arena, Status& status) {
   if (const msgpack::Value::Map* map = value.as_map()) {
-    return convert_map(value, *map, limits, arena);
+    return convert_map(value, *map, limits, arena, status);
   }
   if (const msgpack::Value::Array* array = value.as_array()) {
     Value::Array out;
     out.reserve(array->size());
-    for (const msgpack::Value& element : *array) out.push_back(convert(element, limits, arena));
+    for (const msgpack::Value& element : *array)
+      out.push_back(convert(element, limits, arena, status));
     return Value(std::move(out));
   }
   if (value.is_nil()) return {};
@@ -148,8 +157,9 @@ Status write(const Value& value, msgpack::Writer& writer) {
 
 Status MsgpackCodec::decode(ByteSpan payload, const Limits& limits, Message& out) const {
   ROPEWALK_ASSIGN_OR_RETURN(const msgpack::Value value, msgpack::decode(payload, limits));
-  out.root() = convert(value, limits, out.arena());
-  return ok_status();
+  Status status;
+  out.root() = convert(value, limits, out.arena(), status);
+  return status;
 }
 
 Result<Bytes> MsgpackCodec::encode(const Value& value) const {

@@ -73,6 +73,8 @@ void widen(TypeKind kind, const std::uint8_t* from, std::uint64_t count, double*
     case TypeKind::float32:
       return widen<float>(from, count, to);
     case TypeKind::boolean:
+      for (std::uint64_t i = 0; i < count; ++i) to[i] = from[i] != 0 ? 1.0 : 0.0;
+      return;
     case TypeKind::uint8:
       return widen<std::uint8_t>(from, count, to);
     case TypeKind::int8:
