@@ -26,6 +26,20 @@ void keep_inside(FileMap& map, std::vector<Index>& indexes, std::uint64_t data_e
   });
 }
 
+// What Statistics counts must be there.
+void compare_counts(FileMap& map) {
+  if (!map.statistics.has_value()) return;
+  const auto compare = [&](std::string_view what, std::uint64_t stated, std::size_t found) {
+    if (stated == found) return;
+    map.report(ProblemKind::statistics_mismatch, map.source->size(), 0,
+               fmt::format("{} {} stated, {} found", stated, what, found));
+  };
+  compare("chunks", map.statistics->chunk_count,
+          static_cast<std::size_t>(std::ranges::count(map.segments, true, &Segment::is_chunk)));
+  compare("attachments", map.statistics->attachment_count, map.attachments.size());
+  compare("metadata records", map.statistics->metadata_count, map.metadata.size());
+}
+
 // Decodes the chunks without which a channel or its schema would stay unknown.
 Status harvest_definitions(FileMap& map) {
   const bool channels_known = !map.channels.empty() && map.has_summary;
@@ -127,29 +141,54 @@ Status parse_index_records(FileMap& map, std::uint64_t begin, ByteSpan records,
   return walker.status().with_context(fmt::format("summary from byte {}", begin));
 }
 
-void add_chunk_segments(FileMap& map, std::vector<ChunkIndex> chunks, std::uint64_t data_end,
-                        bool index_crc) {
+Status add_chunk_segments(FileMap& map, std::vector<ChunkIndex> chunks, std::uint64_t data_end,
+                          bool index_crc) {
   std::ranges::stable_sort(chunks, {}, &ChunkIndex::chunk_start_offset);
+  // Those that overlap are all left to the walk over the gaps: which one is right stands there.
   std::uint64_t free_from = kMagic.size();
+  bool overlapped = false;  // the last one kept was taken back already
+  SourceWindow window(*map.source);
   for (ChunkIndex& index : chunks) {
     const std::uint64_t offset = index.chunk_start_offset;
-    const bool inside = offset >= free_from && offset <= data_end &&
+    const bool inside = offset >= kMagic.size() && offset <= data_end &&
                         index.chunk_length >= kRecordHeadBytes &&
                         index.chunk_length <= data_end - offset &&
                         index.message_index_length <= data_end - offset - index.chunk_length;
     if (!inside) {
       map.report(ProblemKind::index_mismatch, offset, index.chunk_length,
-                 "a chunk index that repeats another or leaves the data section is not used");
+                 "a chunk index that leaves the data section is not used");
       continue;
     }
+    const std::uint64_t end = offset + index.chunk_length + index.message_index_length;
+    if (offset < free_from) {
+      map.report(ProblemKind::index_mismatch, offset, index.chunk_length,
+                 "chunk indexes that overlap are not used");
+      if (!overlapped && !map.segments.empty()) map.segments.pop_back();
+      overlapped = true;
+      free_from = std::max(free_from, end);
+      continue;
+    }
+    if (!index_crc) {
+      ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan head, window.view(offset, kRecordHeadBytes));
+      std::uint64_t size = 0;
+      std::memcpy(&size, head.data() + 1, sizeof size);
+      if (head[0] != static_cast<std::uint8_t>(Opcode::chunk) ||
+          size != index.chunk_length - kRecordHeadBytes) {
+        map.report(ProblemKind::index_mismatch, offset, index.chunk_length,
+                   "no chunk of the length that its index gives stands here");
+        continue;
+      }
+    }
+    overlapped = false;
+    free_from = end;
     Segment segment;
     segment.offset = offset;
     segment.end = offset + index.chunk_length;
     segment.index_crc = index_crc;
     segment.index = std::move(index);
-    free_from = segment.end_with_index();
     map.segments.push_back(std::move(segment));
   }
+  return ok_status();
 }
 
 Status scan_gaps(FileMap& map, std::uint64_t data_end) {
@@ -311,7 +350,8 @@ Result<bool> load_summary(FileMap& map, std::uint64_t* data_end) {
     map.metadata.clear();
     return bad(ProblemKind::bad_summary, std::string(status.message()));
   }
-  add_chunk_segments(map, std::move(chunks), footer.summary_start, footer.summary_crc != 0);
+  ROPEWALK_RETURN_IF_ERROR(
+      add_chunk_segments(map, std::move(chunks), footer.summary_start, footer.summary_crc != 0));
   keep_inside(map, map.attachments, footer.summary_start);
   keep_inside(map, map.metadata, footer.summary_start);
   map.finished = true;
@@ -345,6 +385,7 @@ Status open_file_map(FileMap& map) {
   ROPEWALK_ASSIGN_OR_RETURN(map.has_summary, load_summary(map, &data_end));
   if (map.has_summary) {
     ROPEWALK_RETURN_IF_ERROR(scan_gaps(map, data_end));
+    compare_counts(map);
   } else {
     const bool finished = map.finished;
     ROPEWALK_ASSIGN_OR_RETURN(const auto known_until, load_checkpoints(map));

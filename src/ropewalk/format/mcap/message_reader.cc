@@ -54,6 +54,8 @@ struct MessageReader::Impl {
   std::uint64_t bound = 0;  // keys below it belong to current alone
   std::vector<std::unique_ptr<Active>> spare;
   std::uint64_t held_bytes = 0;
+  std::uint64_t delivered = 0;
+  bool compared = false;
 
   bool reverse() const { return query.order == Order::reverse_log_time; }
   std::uint64_t key_of(std::uint64_t time) const { return reverse() ? ~time : time; }
@@ -68,6 +70,11 @@ struct MessageReader::Impl {
             .length = segments[segment].end - segments[segment].offset};
   }
 
+  bool filtered() const {
+    return query.topics.has_value() || query.begin_time != 0 ||
+           query.last_time != std::numeric_limits<std::uint64_t>::max();
+  }
+  void compare_count();
   void start();
   bool may_hold(Segment& segment);
   void on_other(std::uint8_t opcode, ByteSpan content, const Active& active, std::uint64_t offset);
@@ -104,9 +111,31 @@ MessageReader Reader::messages(MessageQuery query) const {
 }
 
 bool MessageReader::next(MessageView& out) {
-  if (!impl_->status.ok()) return false;
-  return impl_->query.order == Order::file ? impl_->next_in_file_order(out)
-                                           : impl_->next_by_time(out);
+  Impl& r = *impl_;
+  if (!r.status.ok()) return false;
+  if (r.query.order == Order::file ? r.next_in_file_order(out) : r.next_by_time(out)) {
+    ++r.delivered;
+    return true;
+  }
+  if (r.status.ok()) r.compare_count();
+  return false;
+}
+
+// Everything was asked for: it must be as many messages as the file says, unless it is told already
+// what is missing.
+void MessageReader::Impl::compare_count() {
+  if (filtered() || !map->statistics.has_value() || compared) return;
+  compared = true;
+  if (map->statistics->message_count == delivered) return;
+  const auto told = [](const ProblemList& list) {
+    return std::ranges::any_of(list, [](const Problem& p) { return is_loss(p.kind); });
+  };
+  if (told(problems) || told(map->problems)) return;
+  problems.push_back({.kind = ProblemKind::statistics_mismatch,
+                      .offset = map->source->size(),
+                      .length = 0,
+                      .detail = fmt::format("{} messages stated, {} found",
+                                            map->statistics->message_count, delivered)});
 }
 
 void MessageReader::Impl::start() {
@@ -126,12 +155,10 @@ void MessageReader::Impl::start() {
   if (bindings.take_new_ambiguity() || !map->ambiguous_channels.empty()) {
     if (query.order != Order::file && !read_all_definitions()) return;
   }
-  const bool filtered = query.topics.has_value() || query.begin_time != 0 ||
-                        query.last_time != std::numeric_limits<std::uint64_t>::max();
-  if (query.order == Order::file && !filtered) return;
+  if (query.order == Order::file && !filtered()) return;
   // An index under a CRC that holds is believed where looking at every chunk would cost more than
   // reading the wanted ones. What is read is compared all the same.
-  const bool believe = filtered || map->source->mapped().empty();
+  const bool believe = filtered() || map->source->mapped().empty();
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (believe && segments[i].index_crc && !segments[i].index.message_index_offsets.empty()) {
       segments[i].trusted = true;
@@ -151,7 +178,7 @@ void MessageReader::Impl::start() {
 // Whether the filters leave anything of a segment.
 bool MessageReader::Impl::may_hold(Segment& segment) {
   const ChunkIndex& index = segment.index;
-  if (!segment.trusted) return true;
+  if (!segment.trusted || segment.suspect) return true;
   if (index.message_index_offsets.empty()) return false;  // verified: it has no message
   if (index.message_end_time < query.begin_time || index.message_start_time > query.last_time) {
     return false;

@@ -19,8 +19,9 @@ inline constexpr std::uint64_t kLooseRunBytes = 1ULL << 20;
 /// A chunk, or a run of records outside chunks that begins and ends at record bounds.
 struct Segment {
   bool is_chunk = true;
-  bool cut = false;        ///< a chunk whose end is not in the file
-  bool trusted = false;    ///< times and channel ids were compared with the content or its index
+  bool cut = false;      ///< a chunk whose end is not in the file
+  bool trusted = false;  ///< times and channel ids were compared with the content or its index
+  bool suspect = false;  ///< looking at its content met problems: it is read, so that they are told
   bool index_crc = false;  ///< the index entry stands under a CRC that holds
   std::uint64_t offset = 0;
   std::uint64_t end =
@@ -81,8 +82,8 @@ Result<std::optional<std::uint64_t>> load_checkpoints(FileMap& map);
 Status parse_index_records(FileMap& map, std::uint64_t begin, ByteSpan records,
                            std::vector<ChunkIndex>& chunks);
 /// Makes segments of chunk indexes; those that cannot be right are reported.
-void add_chunk_segments(FileMap& map, std::vector<ChunkIndex> chunks, std::uint64_t data_end,
-                        bool index_crc);
+Status add_chunk_segments(FileMap& map, std::vector<ChunkIndex> chunks, std::uint64_t data_end,
+                          bool index_crc);
 /// Walks what lies between the segments, attachments and metadata listed before `data_end`.
 Status scan_gaps(FileMap& map, std::uint64_t data_end);
 /// Walks the records of [begin, end) and adds what it finds.

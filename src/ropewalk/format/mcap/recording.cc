@@ -97,7 +97,7 @@ Result<std::optional<std::uint64_t>> load_checkpoints(FileMap& map) {
   for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
     if (!parse_index_records(found, it->first, it->second, chunks).ok()) return Offset();
   }
-  add_chunk_segments(found, std::move(chunks), *last, true);
+  ROPEWALK_RETURN_IF_ERROR(add_chunk_segments(found, std::move(chunks), *last, true));
   if (!found.problems.empty()) return Offset();
   map.schemas = std::move(found.schemas);
   map.channels = std::move(found.channels);

@@ -62,16 +62,8 @@ class Scanner {
   Result<bool> record(const RecordHead& head) {
     if (!head.is(Opcode::message)) close_run();
     if (!head.is(Opcode::message_index)) last_chunk_open_ = false;
-    if (after_data_) {
-      if (!head.is(Opcode::footer)) return true;
-      map_.finished = true;
-      const std::uint64_t tail = head.end() + kMagic.size();
-      if (tail < map_.source->size()) {
-        map_.report(ProblemKind::trailing_data, tail, map_.source->size() - tail,
-                    "bytes after the closing magic; the file before them is read");
-      }
-      return false;
-    }
+    if (after_data_ && !head.is(Opcode::footer)) return true;
+    if (head.is(Opcode::footer) || head.is(Opcode::data_end)) return ending(head);
     Status status = ok_status();
     if (head.is(Opcode::message)) {
       status = message(head);
@@ -84,13 +76,6 @@ class Scanner {
     } else if (head.is(Opcode::header) || head.is(Opcode::schema) || head.is(Opcode::channel) ||
                head.is(Opcode::metadata)) {
       status = small_record(head);
-    } else if (head.is(Opcode::data_end)) {
-      after_data_ = true;
-      map_.data_end_offset = head.offset;
-      return whole_file_;
-    } else if (head.is(Opcode::footer)) {
-      map_.finished = true;
-      return false;
     } else if (head.opcode >= 0x80) {
       if (!is_own_record(head.opcode)) {
         map_.private_records.push_back(
@@ -110,6 +95,38 @@ class Scanner {
     }
     ROPEWALK_RETURN_IF_ERROR(std::move(status));
     return true;
+  }
+
+  // DataEnd and Footer end a walk where they are what they seem; else they are damage.
+  Result<bool> ending(const RecordHead& head) {
+    const std::uint64_t size = map_.source->size();
+    bool holds = head.content_size == 4;
+    if (head.is(Opcode::footer)) {
+      holds = whole_file_ && head.content_size == kFooterContentBytes;
+      if (holds && size - head.end() >= kMagic.size()) {
+        ROPEWALK_ASSIGN_OR_RETURN(holds, magic_at(head.end()));
+      }
+    } else if (!whole_file_) {
+      holds = holds && head.end() == end_;
+    }
+    if (!holds) {
+      map_.report(ProblemKind::bad_record, head.offset, head.end() - head.offset,
+                  fmt::format("{} of {} bytes in the data section", opcode_name(head.opcode),
+                              head.content_size));
+      return true;
+    }
+    if (head.is(Opcode::data_end)) {
+      after_data_ = true;
+      map_.data_end_offset = head.offset;
+      return whole_file_;
+    }
+    map_.finished = true;
+    const std::uint64_t tail = head.end() + kMagic.size();
+    if (tail < size) {
+      map_.report(ProblemKind::trailing_data, tail, size - tail,
+                  "bytes after the closing magic; the file before them is read");
+    }
+    return false;
   }
 
   Status small_record(const RecordHead& head) {
@@ -190,7 +207,11 @@ class Scanner {
   }
 
   Status message_index(const RecordHead& head) {
-    if (!last_chunk_open_) return ok_status();  // belongs to no chunk; skipped
+    if (!last_chunk_open_) {
+      map_.report(ProblemKind::index_mismatch, head.offset, head.end() - head.offset,
+                  "a MessageIndex behind no chunk");
+      return ok_status();
+    }
     ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan content, records_.content_prefix(2));
     ByteCursor cursor(content);
     ROPEWALK_ASSIGN_OR_RETURN(const auto id, cursor.read_le<std::uint16_t>());

@@ -360,6 +360,7 @@ Status verify_segment(const FileMap& map, Segment& segment, ProblemList& problem
   LoadedSegment loaded;
   ProblemList ignored;  // told again by whoever reads the messages
   ROPEWALK_RETURN_IF_ERROR(load_segment(map, segment, loaded, ignored));
+  segment.suspect = !ignored.empty();
   describe_segment(loaded.records, segment);
   return ok_status();
 }

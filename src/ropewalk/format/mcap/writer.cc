@@ -103,7 +103,10 @@ Status Writer::open(Sink& sink) {
   if (!status.ok()) return w.fail(std::move(status));
   ROPEWALK_RETURN_IF_ERROR(w.emit(w.scratch));
   // The first one tells that this is a recording.
-  return w.options.recording_marks ? w.write_checkpoint() : ok_status();
+  if (w.options.recording_marks) ROPEWALK_RETURN_IF_ERROR(w.write_checkpoint());
+  if (!w.options.flush_chunks) return ok_status();
+  status = sink.flush();
+  return status.ok() ? ok_status() : w.fail(std::move(status));
 }
 
 Result<std::uint16_t> Writer::add_schema(std::string_view name, std::string_view encoding,
