@@ -116,8 +116,7 @@ void add_mcap_cat(CLI::App& mcap, Session& session) {
   command->add_option("--bytes", state->bytes, "Byte fields: base64, or a note of their length")
       ->check(CLI::IsMember({"auto", "base64", "elide"}))
       ->capture_default_str();
-  command->add_flag("--lenient", state->request.lenient_crc,
-                    "Print messages of chunks whose CRC differs, too");
+  command->add_flag("--lenient", state->request.lenient, "Print what cannot be verified, too");
   add_common_flags(*command, session, false);
   set_example(*command,
               "ropewalk mcap cat run.mcap --topics /joint_states --format csv > joints.csv");

@@ -61,7 +61,7 @@ std::shared_ptr<State> add_copy(CLI::App& command, Session& session, bool severa
   command.add_option("-o,--output", state->request.output, "File to write; '-' is standard output")
       ->default_val(kStandardStream);
   command.add_flag("--force", state->request.replace, "Replace an existing file");
-  command.add_flag("--lenient", state->request.lenient_crc, "Copy chunks whose CRC differs, too");
+  command.add_flag("--lenient", state->request.lenient, "Copy what cannot be verified, too");
   add_common_flags(command, session, true);
   command.callback([state, &session] {
     session.run = [state, &session] {

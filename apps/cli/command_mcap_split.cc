@@ -29,7 +29,7 @@ void add_mcap_split(CLI::App& mcap, Session& session) {
   command->add_option("--stem", state->request.stem,
                       "Beginning of the names (default: the file's)");
   command->add_flag("--force", state->request.replace, "Replace existing parts");
-  command->add_flag("--lenient", state->request.lenient_crc, "Copy chunks whose CRC differs, too");
+  command->add_flag("--lenient", state->request.lenient, "Copy what cannot be verified, too");
   add_topic_flags(*command, state->request.selection, state->flags);
   add_time_flags(*command, state->flags);
   add_order_flag(*command, state->flags);

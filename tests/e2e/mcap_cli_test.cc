@@ -127,6 +127,29 @@ TEST_F(McapCli, ListsAndGetsParts) {
   EXPECT_EQ(run({"mcap", "get", "attachment", in(), "-n", "note.txt", "-o", path("n")}).code, 7);
 }
 
+TEST_F(McapCli, AddsPartsInPlace) {
+  const auto before = messages("in.mcap");
+  test::write_file(dir_ / "map.png", "pixels");
+  EXPECT_EQ(run({"mcap", "add", "attachment", in(), "-f", path("map.png"), "--content-type",
+                 "image/png", "--log-time", "42", "--creation-time", "1970-01-01T00:00:01Z"})
+                .code,
+            0);
+  EXPECT_EQ(
+      run({"mcap", "add", "metadata", in(), "-n", "cell", "-k", "arm=left", "-k", "a=b=c"}).code,
+      0);
+  EXPECT_EQ(run({"mcap", "add", "metadata", in(), "-n", "cell", "-k", "nonsense"}).code, 2);
+  EXPECT_EQ(run({"mcap", "add", "metadata", in(), "-n", "x", "-k", "a=1", "-k", "a=2"}).code, 2);
+  EXPECT_EQ(json_of(run({"mcap", "get", "metadata", in(), "-n", "cell"})).get_string("a"), "b=c");
+  const Json attachments = json_of(run({"mcap", "ls", "attachments", in(), "--json"}));
+  ASSERT_EQ(attachments.size(), 2U);
+  const Json& added = (*attachments.as_array())[1];
+  EXPECT_EQ(added.get_string("name"), "map.png");
+  EXPECT_EQ(added.get_int64("log_time"), 42);
+  EXPECT_EQ(added.get_int64("create_time"), 1'000'000'000);
+  EXPECT_EQ(messages("in.mcap"), before);
+  EXPECT_EQ(run({"mcap", "doctor", in()}).code, 0);
+}
+
 TEST_F(McapCli, FilterTrimSortAndCompressCopy) {
   EXPECT_EQ(run({"mcap", "filter", in(), "-y", "/po.*", "-o", path("f.mcap")}).code, 0);
   EXPECT_EQ(messages("f.mcap").size(), 10U);
@@ -293,6 +316,8 @@ TEST_F(McapCli, EveryCommandHasHelpWithAnExample) {
                                              {"doctor"},
                                              {"diff"},
                                              {"get", "metadata"},
+                                             {"add", "metadata"},
+                                             {"add", "attachment"},
                                              {"convert"},
                                              {"recover"}}) {
     std::vector<std::string> arguments{"mcap"};

@@ -1,14 +1,11 @@
 #include "ropewalk/engine/mcap/bags.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
 
 #include "ropewalk/base/io/local_fs.h"
-#include "ropewalk/base/io/staged_directory.h"
 #include "ropewalk/engine/mcap/copy_internal.h"
 #include "ropewalk/engine/mcap/inspect.h"
 #include "ropewalk/format/bag/bag.h"
@@ -109,6 +106,8 @@ Status bag_to_mcap(const BagConvertRequest& request, const bag::BagReader& bag,
   options.chunked = request.writing.chunked;
   options.chunk_crc = options.attachment_crc = options.summary_crc = request.writing.crc;
   options.unused_definitions = true;
+  options.detect_incompressible = false;  // the order of the messages stays
+  options.pool = context.pool;
   ROPEWALK_ASSIGN_OR_RETURN(mcap::Writer writer, mcap::Writer::create(options));
   ROPEWALK_ASSIGN_OR_RETURN(OutputFile output, OutputFile::create(request.output, request.replace));
   ROPEWALK_RETURN_IF_ERROR(writer.open(output.sink()));
@@ -166,20 +165,6 @@ Status bag_to_mcap(const BagConvertRequest& request, const bag::BagReader& bag,
 class BagOutput {
  public:
   static Result<BagOutput> create(const BagConvertRequest& request, BagTarget target);
-  BagOutput(BagOutput&& other) noexcept
-      : staged_(std::exchange(other.staged_, {})),
-        target_(std::move(other.target_)),
-        replace_(other.replace_),
-        one_(std::move(other.one_)),
-        two_(std::move(other.two_)) {}
-  BagOutput& operator=(BagOutput&&) = delete;
-  ~BagOutput() {
-    if (staged_.empty()) return;
-    one_.reset();
-    two_.reset();
-    static_cast<void>(remove_tree(staged_.parent_path()));
-  }
-
   Result<std::uint32_t> add_channel(const bag::Channel& channel) {
     return one_.has_value() ? one_->add_channel(channel) : two_->add_channel(channel);
   }
@@ -188,41 +173,27 @@ class BagOutput {
   }
   Status publish() {
     ROPEWALK_RETURN_IF_ERROR(one_.has_value() ? one_->finish() : two_->finish());
-    ROPEWALK_RETURN_IF_ERROR(replace_ ? rename_path(staged_, target_)
-                                      : rename_no_replace(staged_, target_));
-    return sync_directory(target_.has_parent_path() ? target_.parent_path() : ".");
+    return staged_.publish();
   }
 
  private:
-  BagOutput() = default;
-  std::filesystem::path staged_;  // in a hidden directory of its own beside the target
-  std::filesystem::path target_;
-  bool replace_ = false;
+  explicit BagOutput(StagedPath staged) : staged_(std::move(staged)) {}
+  StagedPath staged_;  // outlives the writers
   std::optional<bag::Rosbag1Writer> one_;
   std::optional<bag::Rosbag2Writer> two_;
 };
 
 Result<BagOutput> BagOutput::create(const BagConvertRequest& request, BagTarget target) {
-  BagOutput out;
-  out.target_ = request.output;
-  out.replace_ = request.replace && target == BagTarget::rosbag1;
-  ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(out.target_));
-  if (there.has_value() && (there->is_directory || !out.replace_)) {
-    return already_exists(request.output + ": is there already");
-  }
-  const std::filesystem::path hidden =
-      out.target_.parent_path() / fmt::format(".{}.part.{}.{}", out.target_.filename().string(),
-                                              ::getpid(), random_uuid().substr(0, 8));
-  ROPEWALK_RETURN_IF_ERROR(make_directories(hidden));
-  out.staged_ = hidden / out.target_.filename();
+  ROPEWALK_ASSIGN_OR_RETURN(StagedPath staged, StagedPath::create(request.output, request.replace));
+  BagOutput out(std::move(staged));
   if (target == BagTarget::rosbag1) {
     bag::Rosbag1WriterOptions options;
     options.compression = request.bag_compression == "lz4"   ? Compression::lz4_frame
                           : request.bag_compression == "bz2" ? Compression::bzip2
                                                              : Compression::none;
-    ROPEWALK_ASSIGN_OR_RETURN(out.one_, bag::Rosbag1Writer::create(out.staged_, options));
+    ROPEWALK_ASSIGN_OR_RETURN(out.one_, bag::Rosbag1Writer::create(out.staged_.path(), options));
   } else {
-    ROPEWALK_ASSIGN_OR_RETURN(out.two_, bag::Rosbag2Writer::create(out.staged_));
+    ROPEWALK_ASSIGN_OR_RETURN(out.two_, bag::Rosbag2Writer::create(out.staged_.path()));
   }
   return out;
 }
@@ -368,7 +339,7 @@ Status convert_mcaps(const BagConvertRequest& request, BagTarget target,
                            .order = McapOrder::log_time,
                            .writing = request.writing,
                            .allow_duplicate_metadata = true,
-                           .lenient_crc = request.lenient};
+                           .lenient = request.lenient};
     ROPEWALK_ASSIGN_OR_RETURN(const RewriteReport done, rewrite_mcap(rewrite, context));
     report.messages = done.messages;
     report.bytes_written = done.bytes_written;
@@ -393,7 +364,7 @@ Status convert_mcap_stream(const BagConvertRequest& request, BagTarget target,
   }
   report.from = "mcap";
   mcap::ReaderOptions options;
-  options.lenient_crc = request.lenient;
+  options.lenient = request.lenient;
   ROPEWALK_ASSIGN_OR_RETURN(mcap::Reader reader, mcap::Reader::open(source, options));
   std::vector<McapInput> inputs;
   inputs.push_back({.name = "standard input", .source = source, .reader = std::move(reader)});

@@ -275,7 +275,7 @@ Result<CatReport> cat_mcap(const CatRequest& request,
   CatReport report;
   ProblemLog log;
   ROPEWALK_ASSIGN_OR_RETURN(const std::vector<McapInput> inputs,
-                            open_inputs(request.inputs, request.lenient_crc, log));
+                            open_inputs(request.inputs, request.lenient, log));
   std::optional<std::vector<std::string>> only;
   if (!request.topics.empty()) only = request.topics;
   ROPEWALK_ASSIGN_OR_RETURN(

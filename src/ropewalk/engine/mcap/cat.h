@@ -21,7 +21,7 @@ struct CatRequest {
   TimeFormat time_format = TimeFormat::automatic;
   bool elide_bytes = false;  ///< long bytes and rows of numbers become a note of their length
   std::uint64_t limit = 0;   ///< messages at most; 0: all
-  bool lenient_crc = false;
+  bool lenient = false;
 };
 
 struct CatReport {

@@ -53,20 +53,16 @@ class MessageFlow {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How the codec of the inputs is kept: the codec of most compressed bytes, and the channels whose
-/// chunks are all stored uncompressed.
-struct KeptCompression {
-  Compression codec = Compression::none;
-  std::vector<std::set<std::uint16_t>> plain_channels;  // by input
-};
-KeptCompression kept_compression(const std::vector<McapInput>& inputs);
+/// How the codec of the inputs is kept: the codec of most compressed bytes; none where nothing is
+/// compressed. Chunks that do not shrink are stored as they are in any case.
+Compression kept_compression(const std::vector<McapInput>& inputs);
 
 /// What the parts of one command share.
 struct CopyPlan {
   const std::vector<McapInput>* inputs = nullptr;
   const McapSelection* selection = nullptr;
   McapWriting writing;
-  KeptCompression kept;
+  Compression kept = Compression::none;
   ChannelCoalescing coalescing = ChannelCoalescing::automatic;
   bool allow_duplicate_metadata = false;
   bool flush_between_passes = false;
@@ -110,7 +106,7 @@ class PartWriter {
 
 /// Opens all inputs and notes their problems. Errors: invalid_argument when none or when standard
 /// input is named twice.
-Result<std::vector<McapInput>> open_inputs(const std::vector<std::string>& paths, bool lenient_crc,
+Result<std::vector<McapInput>> open_inputs(const std::vector<std::string>& paths, bool lenient,
                                            ProblemLog& log);
 
 /// Progress by payload bytes. `total` of 0: unknown.

@@ -10,6 +10,7 @@
 
 #include "ropewalk/base/io/local_fs.h"
 #include "ropewalk/base/io/staged_directory.h"
+#include "ropewalk/format/mcap/edit.h"
 
 namespace ropewalk {
 namespace {
@@ -81,6 +82,33 @@ Result<std::shared_ptr<const Source>> spool(int from, const std::string& name) {
   return std::shared_ptr<const Source>(std::move(source));
 }
 
+// A hidden name beside `target` that nobody else uses.
+std::filesystem::path hidden_beside(const std::filesystem::path& target) {
+  return target.parent_path() / fmt::format(".{}.part.{}.{}", target.filename().string(),
+                                            ::getpid(), random_uuid().substr(0, 8));
+}
+
+Status check_target(const std::string& path, bool replace) {
+  ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(path));
+  if (!there.has_value() || (replace && !there->is_directory)) return ok_status();
+  return already_exists(
+      fmt::format("{}: is there already{}", path,
+                  there->is_directory ? " and is a directory" : "; --force replaces it"));
+}
+
+Status rename_to_target(const std::filesystem::path& staged, const std::filesystem::path& target,
+                        bool replace) {
+  Status renamed = replace ? rename_path(staged, target) : rename_no_replace(staged, target);
+  if (renamed.code() == StatusCode::unimplemented) {
+    // A file system without the exclusive rename: look, then rename.
+    ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(target));
+    if (there.has_value()) return already_exists(target.string() + ": appeared meanwhile");
+    renamed = rename_path(staged, target);
+  }
+  ROPEWALK_RETURN_IF_ERROR(renamed);
+  return sync_directory(target.has_parent_path() ? target.parent_path() : ".");
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Source>> open_stream(const std::string& path) {
@@ -98,6 +126,10 @@ Result<std::shared_ptr<const Source>> open_stream(const std::string& path) {
     ::close(descriptor);
     return source;
   }
+  // An edit that died half way is finished before anybody looks.
+  if (S_ISREG(info.st_mode)) {
+    ROPEWALK_ASSIGN_OR_RETURN([[maybe_unused]] const bool edited, mcap::complete_edit(path));
+  }
   ROPEWALK_ASSIGN_OR_RETURN(auto source, open_source(path, {.map = true}));
   return std::shared_ptr<const Source>(std::move(source));
 }
@@ -114,16 +146,8 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool replace) {
     return OutputFile("standard output", {}, true,
                       std::make_unique<StreamSink>(STDOUT_FILENO, "standard output"));
   }
-  const std::filesystem::path target = path;
-  ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(target));
-  if (there.has_value() && (there->is_directory || !replace)) {
-    return already_exists(
-        fmt::format("{}: is there already{}", path,
-                    there->is_directory ? " and is a directory" : "; --force replaces it"));
-  }
-  std::filesystem::path staged =
-      target.parent_path() / fmt::format(".{}.part.{}.{}", target.filename().string(), ::getpid(),
-                                         random_uuid().substr(0, 8));
+  ROPEWALK_RETURN_IF_ERROR(check_target(path, replace));
+  std::filesystem::path staged = hidden_beside(path);
   ROPEWALK_ASSIGN_OR_RETURN(auto sink, create_sink(staged));
   return OutputFile(path, std::move(staged), replace, std::move(sink));
 }
@@ -153,18 +177,28 @@ Status OutputFile::seal() {
 Status OutputFile::publish() {
   ROPEWALK_RETURN_IF_ERROR(seal());
   if (staged_.empty()) return ok_status();
-  const std::filesystem::path target = path_;
-  Status renamed = replace_ ? rename_path(staged_, target) : rename_no_replace(staged_, target);
-  if (renamed.code() == StatusCode::unimplemented) {
-    // A file system without the exclusive rename: look, then rename.
-    ROPEWALK_ASSIGN_OR_RETURN(const auto there, file_info(target));
-    if (there.has_value()) return already_exists(path_ + ": appeared meanwhile");
-    renamed = rename_path(staged_, target);
-  }
-  ROPEWALK_RETURN_IF_ERROR(renamed);
+  ROPEWALK_RETURN_IF_ERROR(rename_to_target(staged_, path_, replace_));
   published_ = true;
-  return sync_directory(target.has_parent_path() ? target.parent_path() : ".");
+  return ok_status();
 }
+
+Result<StagedPath> StagedPath::create(const std::string& target, bool replace) {
+  ROPEWALK_RETURN_IF_ERROR(check_target(target, replace));
+  const std::filesystem::path hidden = hidden_beside(target);
+  ROPEWALK_RETURN_IF_ERROR(make_directories(hidden));
+  return StagedPath(hidden / std::filesystem::path(target).filename(), target, replace);
+}
+
+StagedPath::StagedPath(StagedPath&& other) noexcept
+    : path_(std::exchange(other.path_, {})),
+      target_(std::move(other.target_)),
+      replace_(other.replace_) {}
+
+StagedPath::~StagedPath() {
+  if (!path_.empty()) static_cast<void>(remove_tree(path_.parent_path()));
+}
+
+Status StagedPath::publish() { return rename_to_target(path_, target_, replace_); }
 
 bool is_copy_loss(mcap::ProblemKind kind) {
   return mcap::is_loss(kind) || kind == mcap::ProblemKind::duplicate_key ||

@@ -62,6 +62,29 @@ class OutputFile {
   std::unique_ptr<Sink> sink_;
 };
 
+/// A name beside the target, in a hidden directory of its own, for writers that make a file or a
+/// directory by themselves. Destroyed before publish() it leaves nothing.
+class StagedPath {
+ public:
+  /// Errors: already_exists when the target is there and may not be replaced. A directory is never
+  /// replaced.
+  static Result<StagedPath> create(const std::string& target, bool replace);
+  StagedPath(StagedPath&& other) noexcept;
+  StagedPath& operator=(StagedPath&&) = delete;
+  ~StagedPath();
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Renames and fsyncs the directory. What was written is durable already.
+  Status publish();
+
+ private:
+  StagedPath(std::filesystem::path path, std::filesystem::path target, bool replace)
+      : path_(std::move(path)), target_(std::move(target)), replace_(replace) {}
+  std::filesystem::path path_;
+  std::filesystem::path target_;
+  bool replace_;
+};
+
 /// A problem with the file it was found in.
 struct FileProblem {
   std::string file;

@@ -16,7 +16,7 @@ Result<mcap::WriterOptions> writer_options(const CopyPlan& plan) {
     if (input.reader.header().profile != options.profile) options.profile.clear();
   }
   if (plan.writing.compression == "preserve") {
-    options.compression = plan.kept.codec;
+    options.compression = plan.kept;
   } else {
     options.compression = *compression_from_name(plan.writing.compression);
   }
@@ -28,6 +28,9 @@ Result<mcap::WriterOptions> writer_options(const CopyPlan& plan) {
   options.attachment_crc = plan.writing.crc;
   options.summary_crc = plan.writing.crc;
   options.unused_definitions = plan.selection->unused_definitions;
+  // One open chunk at a time: chunks of topics apart would not keep the order of the messages.
+  options.detect_incompressible = false;
+  options.pool = plan.context->pool;
   ROPEWALK_RETURN_IF_ERROR(options.validate());
   return options;
 }
@@ -76,30 +79,17 @@ Status McapWriting::validate() const {
   return ok_status();
 }
 
-KeptCompression kept_compression(const std::vector<McapInput>& inputs) {
-  KeptCompression kept;
+Compression kept_compression(const std::vector<McapInput>& inputs) {
   std::map<std::string, std::uint64_t> bytes;
   for (const McapInput& input : inputs) {
-    std::set<std::uint16_t> plain;
-    std::set<std::uint16_t> compressed;
     for (const mcap::ChunkIndex& chunk : input.reader.chunks()) {
-      if (chunk.compression == "lz4" || chunk.compression == "zstd") {
-        bytes[chunk.compression] += chunk.uncompressed_size;
-      }
-      for (const auto& [id, offset] : chunk.message_index_offsets) {
-        (chunk.compression.empty() ? plain : compressed).insert(id);
-      }
+      bytes[chunk.compression] += chunk.uncompressed_size;
     }
-    for (const std::uint16_t id : compressed) plain.erase(id);
-    kept.plain_channels.push_back(std::move(plain));
   }
-  std::uint64_t most = 0;
-  for (const auto& [name, size] : bytes) {
-    if (size <= most) continue;
-    most = size;
-    kept.codec = name == "lz4" ? Compression::lz4_frame : Compression::zstd;
-  }
-  return kept;
+  const std::uint64_t lz4 = bytes["lz4"];
+  const std::uint64_t zstd = bytes["zstd"];
+  if (lz4 == 0 && zstd == 0) return Compression::none;
+  return lz4 > zstd ? Compression::lz4_frame : Compression::zstd;
 }
 
 struct PartWriter::Impl {
@@ -172,11 +162,7 @@ Result<std::uint16_t> PartWriter::Impl::channel_id(std::size_t input, const mcap
   own.topic = plan.selection->renamed(channel.topic);
   own.metadata = without_duplicates(channel.metadata);
   ROPEWALK_ASSIGN_OR_RETURN(own.schema_id, schema_id(schema));
-  mcap::ChannelOptions options;
-  if (plan.writing.compression == "preserve" &&
-      plan.kept.plain_channels[input].contains(channel.id)) {
-    options.compress = false;
-  }
+  const mcap::ChannelOptions options;
   switch (plan.coalescing) {
     case ChannelCoalescing::automatic:
       break;

@@ -1,6 +1,11 @@
 #include "ropewalk/engine/mcap/parts.h"
 
+#include <chrono>
+
 #include <fmt/format.h>
+
+#include "ropewalk/base/io/local_fs.h"
+#include "ropewalk/format/mcap/edit.h"
 
 namespace ropewalk {
 
@@ -46,6 +51,32 @@ Result<std::vector<mcap::Metadata>> get_metadata(const std::string& input, const
   }
   if (out.empty()) return not_found(fmt::format("{}: no metadata \"{}\"", file.name, name));
   return out;
+}
+
+Result<mcap::AttachmentHead> add_attachment_file(const AddAttachmentRequest& request) {
+  ROPEWALK_ASSIGN_OR_RETURN(const auto info, file_info(request.attachment));
+  if (!info.has_value()) return not_found(request.attachment + ": no such file");
+  ROPEWALK_ASSIGN_OR_RETURN(const auto data, open_source(request.attachment));
+  mcap::AttachmentHead head;
+  head.name = request.name.empty() ? std::filesystem::path(request.attachment).filename().string()
+                                   : request.name;
+  head.media_type = request.media_type;
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  head.log_time = request.log_time.value_or(static_cast<std::uint64_t>(now.count()));
+  head.create_time = request.create_time.value_or(
+      info->modified_ns < 0 ? 0 : static_cast<std::uint64_t>(info->modified_ns));
+  head.data_size = data->size();
+  ROPEWALK_RETURN_IF_ERROR(
+      mcap::add_attachment(request.file, head, *data).with_context(request.file));
+  return head;
+}
+
+Status add_metadata_record(const std::string& file, const mcap::Metadata& metadata) {
+  if (const auto key = mcap::duplicate_key(metadata.metadata)) {
+    return invalid_argument(fmt::format("key '{}' is given twice", *key));
+  }
+  return mcap::add_metadata(file, metadata).with_context(file);
 }
 
 }  // namespace ropewalk

@@ -23,4 +23,21 @@ Result<mcap::AttachmentIndex> get_attachment(const GetAttachmentRequest& request
 Result<std::vector<mcap::Metadata>> get_metadata(const std::string& input, const std::string& name,
                                                  std::optional<std::uint64_t> offset = {});
 
+struct AddAttachmentRequest {
+  std::string file;        ///< the MCAP file, changed in place
+  std::string attachment;  ///< the file whose bytes are added
+  std::string name;        ///< empty: the name of that file
+  std::string media_type = "application/octet-stream";
+  std::optional<std::uint64_t> log_time;     ///< without it now
+  std::optional<std::uint64_t> create_time;  ///< without it when that file was last modified
+};
+
+/// Adds an attachment; a crash at any instant leaves the file with it or without it.
+/// Errors: those of mcap::add_attachment.
+Result<mcap::AttachmentHead> add_attachment_file(const AddAttachmentRequest& request);
+
+/// Adds a Metadata record, likewise. Errors: invalid_argument for a key that occurs twice; those of
+/// mcap::add_metadata.
+Status add_metadata_record(const std::string& file, const mcap::Metadata& metadata);
+
 }  // namespace ropewalk

@@ -40,14 +40,14 @@ std::uint64_t content_bytes(const std::vector<McapInput>& inputs) {
   return bytes;
 }
 
-Result<std::vector<McapInput>> open_inputs(const std::vector<std::string>& paths, bool lenient_crc,
+Result<std::vector<McapInput>> open_inputs(const std::vector<std::string>& paths, bool lenient,
                                            ProblemLog& log) {
   if (paths.empty()) return invalid_argument("no input file is given");
   if (std::ranges::count(paths, kStandardStream) > 1) {
     return invalid_argument("standard input can be read only once");
   }
   mcap::ReaderOptions options;
-  options.lenient = lenient_crc;
+  options.lenient = lenient;
   options.cache_bytes = std::max<std::uint64_t>(8ULL << 20, options.cache_bytes / paths.size());
   std::vector<McapInput> inputs;
   for (const std::string& path : paths) {
@@ -93,7 +93,7 @@ Result<RewriteReport> rewrite_mcap(const RewriteRequest& request, const RunConte
   RewriteReport report;
   ProblemLog log;
   ROPEWALK_ASSIGN_OR_RETURN(const std::vector<McapInput> inputs,
-                            open_inputs(request.inputs, request.lenient_crc, log));
+                            open_inputs(request.inputs, request.lenient, log));
   for (const McapInput& input : inputs) report.bytes_read += input.source->size();
   const CopyPlan plan{.inputs = &inputs,
                       .selection = &request.selection,

@@ -53,7 +53,7 @@ struct RewriteRequest {
   ChannelCoalescing coalescing = ChannelCoalescing::automatic;
   /// Keeps metadata of one name with different content from several inputs; off: an error.
   bool allow_duplicate_metadata = false;
-  bool lenient_crc = false;  ///< copies chunks whose CRC differs
+  bool lenient = false;  ///< copies what cannot be verified, too
 };
 
 struct TopicCount {

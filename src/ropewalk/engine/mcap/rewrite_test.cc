@@ -325,10 +325,10 @@ TEST_F(McapRewrite, DamageIsReportedAndTheRestCopied) {
   EXPECT_EQ(report->problems[0].problem.kind, mcap::ProblemKind::chunk_crc);
   EXPECT_LT(report->messages, 12U);
   EXPECT_GT(report->messages, 0U);
-  ASSERT_TRUE(rewrite_mcap(
-                  {.inputs = {put("in.mcap", bytes)}, .output = out("l.mcap"), .lenient_crc = true},
-                  context_)
-                  .ok());
+  ASSERT_TRUE(
+      rewrite_mcap({.inputs = {put("in.mcap", bytes)}, .output = out("l.mcap"), .lenient = true},
+                   context_)
+          .ok());
   EXPECT_EQ(read(out("l.mcap")).messages.size(), 12U);
 }
 

@@ -224,7 +224,7 @@ Status Splitter::by_topic() {
 
 Result<SplitReport> Splitter::run() {
   SplitReport report;
-  ROPEWALK_ASSIGN_OR_RETURN(inputs_, open_inputs({request_.input}, request_.lenient_crc, log_));
+  ROPEWALK_ASSIGN_OR_RETURN(inputs_, open_inputs({request_.input}, request_.lenient, log_));
   report.bytes_read = inputs_.front().source->size();
   stem_ = request_.stem;
   if (stem_.empty()) {

@@ -17,7 +17,7 @@ struct SplitRequest {
   McapSelection selection;
   McapOrder order = McapOrder::preserve;
   McapWriting writing;
-  bool lenient_crc = false;
+  bool lenient = false;
 
   /// Errors: invalid_argument.
   Status validate() const;
