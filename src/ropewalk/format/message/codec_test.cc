@@ -199,6 +199,9 @@ TEST(RosMsg, MissingTypesAndBrokenLinesAreNamed) {
   const auto broken =
       MessageCodec::compile({"cdr", "pkg/msg/Root", "ros2msg", as_bytes("uint8[x] a\n")});
   EXPECT_THAT(broken.status().to_string(), HasSubstr("line 1: 'uint8[x]': 'x' is no length"));
+  const auto twice =
+      MessageCodec::compile({"cdr", "pkg/msg/Root", "ros2msg", as_bytes("bool a\nint8 a\n")});
+  EXPECT_THAT(twice.status().to_string(), HasSubstr("line 2: a second field 'a'"));
   const auto ring = MessageCodec::compile({"cdr", "pkg/msg/Root", "ros2msg", as_bytes("Root a\n")});
   EXPECT_THAT(ring.status().to_string(), HasSubstr("pkg/Root contains itself"));
 }

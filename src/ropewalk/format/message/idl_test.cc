@@ -86,6 +86,8 @@ TEST(Idl, RefusalsNameTheLine) {
       HasSubstr("inheritance"));
   EXPECT_THAT(refusal("const long A = B + B; const long B = A; struct T { long a[A]; };"),
               HasSubstr("too deep"));
+  EXPECT_THAT(refusal("struct B { long a; }; struct T : B { long a; };"),
+              HasSubstr("a second member 'a'"));
   EXPECT_THAT(refusal("struct U { long a; };"), HasSubstr("does not define 'T'"));
   EXPECT_THAT(refusal("struct T { long a; }; /* open"), HasSubstr("line 1: a comment has no end"));
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -422,6 +423,12 @@ class Builder {
     std::uint32_t next_id = 0;
     Extensibility kind = Extensibility::unspecified;
     ROPEWALK_RETURN_IF_ERROR(add_fields(definition, 0, fields, next_id, kind));
+    std::set<std::string_view> names;
+    for (const Field& field : fields) {
+      if (!names.insert(field.name).second) {
+        return data_loss(fmt::format("a second member '{}'", field.name));
+      }
+    }
     table_.structures[index].fields = std::move(fields);
     table_.structures[index].extensibility = kind;
     return ok_status();

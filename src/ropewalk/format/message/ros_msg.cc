@@ -2,6 +2,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -161,6 +162,7 @@ class Parser {
   Result<std::vector<Field>> parse(std::size_t definition) {
     const Definition wanted = definitions_[definition];  // a copy: the list grows
     std::vector<Field> fields;
+    std::set<std::string> names;
     for (const Line& line : wanted.lines) {
       auto field = parse_line(line.text, wanted.name);
       if (!field.ok()) {
@@ -168,6 +170,10 @@ class Parser {
             fmt::format("{}: line {}", wanted.name, line.number));
       }
       if (!field->has_value()) continue;
+      if (!names.insert((*field)->name).second) {
+        return data_loss(fmt::format("{}: line {}: a second field '{}'", wanted.name, line.number,
+                                     (*field)->name));
+      }
       (*field)->id = static_cast<std::uint32_t>(fields.size());
       fields.push_back(*std::move(*field));
     }
