@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "ropewalk/base/exec/thread_pool.h"
 #include "ropewalk/format/mcap/problem.h"
 #include "ropewalk/format/mcap/record_reader.h"
 #include "ropewalk/format/mcap/records.h"
@@ -32,8 +33,10 @@ struct ReaderOptions {
   /// that the end of the file cuts, which is delivered, marked, in both cases.
   bool lenient = false;
   /// Decoded chunks that one MessageReader or MessageLoader keeps. When overlapping chunks need
-  /// more, they are decoded again; results do not depend on it.
+  /// more, copies of their next messages are kept and they are decoded again; results do not depend
+  /// on it.
   std::uint64_t cache_bytes = 64ULL << 20;
+  ThreadPool* pool = nullptr;  ///< decodes chunks before their turn; null: on the calling thread
 };
 
 enum class Order : std::uint8_t { log_time, reverse_log_time, file };
@@ -79,8 +82,7 @@ struct StoredData {
 struct FileMap;  // what is known of a file; shared by its readers
 
 /// Not thread-safe; readers of one file may run beside each other. Limits: memory is about
-/// ReaderOptions::cache_bytes, the chunks that overlap being decoded again when they need more, and
-/// 16 bytes per message of the chunks at work.
+/// ReaderOptions::cache_bytes and the largest chunk, however chunks overlap.
 class MessageReader {
  public:
   MessageReader(MessageReader&&) noexcept;

@@ -124,6 +124,23 @@ void describe_segment(ByteSpan records, Segment& segment);
 
 /// Parses the message at `offset` of records whose record bounds hold. Returns false when no
 /// message stands there.
-bool message_at(ByteSpan records, std::uint64_t offset, Message& out);
+inline bool message_at(ByteSpan records, std::uint64_t offset, Message& out) {
+  constexpr std::uint64_t kLeast = kRecordHeadBytes + kMessageHeadBytes;
+  if (records.size() < kLeast || offset > records.size() - kLeast) return false;
+  const std::uint8_t* at = records.data() + offset;
+  std::uint64_t size = 0;
+  std::memcpy(&size, at + 1, sizeof size);
+  if (*at != static_cast<std::uint8_t>(Opcode::message) || size < kMessageHeadBytes ||
+      size > records.size() - offset - kRecordHeadBytes) {
+    return false;
+  }
+  at += kRecordHeadBytes;
+  std::memcpy(&out.channel_id, at, sizeof out.channel_id);
+  std::memcpy(&out.sequence, at + 2, sizeof out.sequence);
+  std::memcpy(&out.log_time, at + 6, sizeof out.log_time);
+  std::memcpy(&out.publish_time, at + 14, sizeof out.publish_time);
+  out.data = {at + kMessageHeadBytes, static_cast<std::size_t>(size - kMessageHeadBytes)};
+  return true;
+}
 
 }  // namespace ropewalk::mcap

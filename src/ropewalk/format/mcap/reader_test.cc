@@ -70,6 +70,39 @@ TEST(McapReader, LogTimeOrderIsExactWithOverlappingChunks) {
   }
 }
 
+TEST(McapReader, PoolAndBudgetChangeNeitherOrderNorProblems) {
+  const auto messages = random_times(4000, 3000);
+  Bytes file = write_messages({.chunk_bytes = 6000, .compression = Compression::zstd}, messages);
+  file[find_record(file, Opcode::chunk, 7) + 100] ^= 0x40;
+  ThreadPool pool(3);
+  for (const Order order : {Order::file, Order::log_time, Order::reverse_log_time}) {
+    const ReadBack serial = read_all(file, {.order = order});
+    for (const std::uint64_t budget :
+         {std::uint64_t{0}, std::uint64_t{30'000}, std::uint64_t{1} << 26}) {
+      ReaderOptions options;
+      options.cache_bytes = budget;
+      for (ThreadPool* with : {static_cast<ThreadPool*>(nullptr), &pool}) {
+        options.pool = with;
+        const ReadBack back = read_all(file, {.order = order}, options);
+        EXPECT_EQ(back.messages, serial.messages) << budget;
+        ASSERT_EQ(back.problems.size(), serial.problems.size());
+        for (std::size_t i = 0; i < back.problems.size(); ++i) {
+          EXPECT_EQ(to_line(back.problems[i]), to_line(serial.problems[i]));
+        }
+      }
+    }
+  }
+  // A reader that is dropped half way leaves nothing behind.
+  ReaderOptions options;
+  options.pool = &pool;
+  const auto reader = Reader::open(memory_source(file), options);
+  for (int i = 0; i < 50; ++i) {
+    MessageReader half = reader->messages();
+    MessageView m;
+    ASSERT_TRUE(half.next(m));
+  }
+}
+
 TEST(McapReader, TimeRangeIsInclusiveUpToTheLastTime) {
   std::vector<TestMessage> messages{{"t", 0, 0, "zero"},
                                     {"t", kMaxTime, 1, "max"},

@@ -238,17 +238,18 @@ Status load_segment(const FileMap& map, const Segment& segment, LoadedSegment& o
   return ok_status();
 }
 
-Result<std::optional<std::vector<MessageIndex>>> read_message_indexes(const FileMap& map,
-                                                                      const Segment& segment,
-                                                                      ProblemList& problems) {
-  using Indexes = std::vector<MessageIndex>;
+namespace {
+
+// Calls `take(channel_id, entries)` for each MessageIndex behind a chunk when all of them hold.
+// Returns false, with a problem, when they do not, and without one when there are none.
+template <typename Take>
+Result<bool> walk_message_indexes(const FileMap& map, const Segment& segment, ProblemList& problems,
+                                  Take take) {
   const ChunkIndex& index = segment.index;
-  if (!segment.is_chunk || segment.cut || index.message_index_offsets.empty()) {
-    return std::optional<Indexes>();
-  }
+  if (!segment.is_chunk || segment.cut || index.message_index_offsets.empty()) return false;
   const auto refuse = [&](std::string why) {
     report(problems, ProblemKind::index_mismatch, segment, std::move(why));
-    return std::optional<Indexes>();
+    return false;
   };
   if (index.message_index_length > map.options.limits.max_record_bytes ||
       segment.end_with_index() > map.source->size()) {
@@ -257,9 +258,16 @@ Result<std::optional<std::vector<MessageIndex>>> read_message_indexes(const File
   Bytes buffer;
   ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan bytes,
                             file_bytes(map, segment.end, segment.end_with_index(), buffer));
-  Indexes out;
-  std::unordered_set<std::uint16_t> announced;
-  for (const auto& [id, offset] : index.message_index_offsets) announced.insert(id);
+  struct Found {
+    std::uint16_t id;
+    ByteSpan entries;
+  };
+  std::vector<Found> found;
+  std::vector<std::uint16_t> announced;
+  for (const auto& [id, offset] : index.message_index_offsets) announced.push_back(id);
+  std::ranges::sort(announced);
+  const std::uint64_t room = kRecordHeadBytes + kMessageHeadBytes;
+  const std::uint64_t last = index.uncompressed_size < room ? 0 : index.uncompressed_size - room;
   ChunkWalker walker(bytes);
   std::uint8_t opcode = 0;
   ByteSpan content;
@@ -267,25 +275,60 @@ Result<std::optional<std::vector<MessageIndex>>> read_message_indexes(const File
     if (opcode != static_cast<std::uint8_t>(Opcode::message_index)) {
       return refuse(fmt::format("{} found among its message indexes", opcode_name(opcode)));
     }
-    auto parsed = parse_message_index(content);
-    if (!parsed.ok()) return refuse(std::string(parsed.status().message()));
-    if (announced.erase(parsed->channel_id) == 0) {
-      return refuse(fmt::format("a message index of channel {} that its chunk index does not list",
-                                parsed->channel_id));
+    std::uint16_t id = 0;
+    std::uint32_t size = 0;
+    if (content.size() >= 6) {
+      std::memcpy(&id, content.data(), sizeof id);
+      std::memcpy(&size, content.data() + 2, sizeof size);
     }
-    for (const MessageIndex::Entry& entry : parsed->records) {
-      if (index.uncompressed_size < kRecordHeadBytes + kMessageHeadBytes ||
-          entry.offset > index.uncompressed_size - kRecordHeadBytes - kMessageHeadBytes) {
-        return refuse(fmt::format("a message index points to byte {} of {}", entry.offset,
-                                  index.uncompressed_size));
-      }
+    if (content.size() < 6 || size > content.size() - 6 || size % 16 != 0) {
+      return refuse(fmt::format("a message index of {} bytes with {} bytes of entries",
+                                content.size(), size));
     }
-    out.push_back(std::move(*parsed));
+    const auto known = std::ranges::lower_bound(announced, id);
+    if (known == announced.end() || *known != id) {
+      return refuse(
+          fmt::format("a message index of channel {} that its chunk index does not list", id));
+    }
+    announced.erase(known);
+    const ByteSpan entries = content.subspan(6, size);
+    std::uint64_t highest = 0;
+    for (std::size_t at = 0; at < entries.size(); at += 16) {
+      std::uint64_t offset = 0;
+      std::memcpy(&offset, entries.data() + at + 8, sizeof offset);
+      highest = std::max(highest, offset);
+    }
+    if (!entries.empty() && (highest > last || index.uncompressed_size < room)) {
+      return refuse(
+          fmt::format("a message index points to byte {} of {}", highest, index.uncompressed_size));
+    }
+    found.push_back({.id = id, .entries = entries});
   }
   if (Status status = walker.status(); !status.ok()) return refuse(std::string(status.message()));
   if (!announced.empty()) {
-    return refuse(fmt::format("no message index of channel {} follows it", *announced.begin()));
+    return refuse(fmt::format("no message index of channel {} follows it", announced.front()));
   }
+  for (const Found& f : found) take(f.id, f.entries);
+  return true;
+}
+
+}  // namespace
+
+Result<std::optional<std::vector<MessageIndex>>> read_message_indexes(const FileMap& map,
+                                                                      const Segment& segment,
+                                                                      ProblemList& problems) {
+  using Indexes = std::vector<MessageIndex>;
+  Indexes out;
+  ROPEWALK_ASSIGN_OR_RETURN(
+      const bool held,
+      walk_message_indexes(map, segment, problems, [&](std::uint16_t id, ByteSpan entries) {
+        MessageIndex index{.channel_id = id, .records = {}};
+        index.records.resize(entries.size() / 16);
+        static_assert(sizeof(MessageIndex::Entry) == 16);
+        if (!entries.empty()) std::memcpy(index.records.data(), entries.data(), entries.size());
+        out.push_back(std::move(index));
+      }));
+  if (!held) return std::optional<Indexes>();
   return std::optional<Indexes>(std::move(out));
 }
 
@@ -338,16 +381,19 @@ Status verify_segment(const FileMap& map, Segment& segment, ProblemList& problem
     }
   }
   if (agrees) {
-    ROPEWALK_ASSIGN_OR_RETURN(auto indexes, read_message_indexes(map, segment, problems));
-    if (indexes.has_value()) {
-      std::uint64_t start = ~std::uint64_t{0};
-      std::uint64_t end = 0;
-      for (const MessageIndex& index : *indexes) {
-        for (const MessageIndex::Entry& entry : index.records) {
-          start = std::min(start, entry.log_time);
-          end = std::max(end, entry.log_time);
-        }
-      }
+    std::uint64_t start = ~std::uint64_t{0};
+    std::uint64_t end = 0;
+    ROPEWALK_ASSIGN_OR_RETURN(
+        const bool held,
+        walk_message_indexes(map, segment, problems, [&](std::uint16_t, ByteSpan entries) {
+          for (std::size_t at = 0; at + 16 <= entries.size(); at += 16) {
+            std::uint64_t time = 0;
+            std::memcpy(&time, entries.data() + at, sizeof time);
+            start = std::min(start, time);
+            end = std::max(end, time);
+          }
+        }));
+    if (held) {
       if (start == segment.index.message_start_time && end == segment.index.message_end_time) {
         return ok_status();
       }
@@ -363,25 +409,6 @@ Status verify_segment(const FileMap& map, Segment& segment, ProblemList& problem
   segment.suspect = !ignored.empty();
   describe_segment(loaded.records, segment);
   return ok_status();
-}
-
-bool message_at(ByteSpan records, std::uint64_t offset, Message& out) {
-  constexpr std::uint64_t kLeast = kRecordHeadBytes + kMessageHeadBytes;
-  if (records.size() < kLeast || offset > records.size() - kLeast) return false;
-  const std::uint8_t* at = records.data() + offset;
-  std::uint64_t size = 0;
-  std::memcpy(&size, at + 1, sizeof size);
-  if (*at != static_cast<std::uint8_t>(Opcode::message) || size < kMessageHeadBytes ||
-      size > records.size() - offset - kRecordHeadBytes) {
-    return false;
-  }
-  at += kRecordHeadBytes;
-  std::memcpy(&out.channel_id, at, sizeof out.channel_id);
-  std::memcpy(&out.sequence, at + 2, sizeof out.sequence);
-  std::memcpy(&out.log_time, at + 6, sizeof out.log_time);
-  std::memcpy(&out.publish_time, at + 14, sizeof out.publish_time);
-  out.data = {at + kMessageHeadBytes, static_cast<std::size_t>(size - kMessageHeadBytes)};
-  return true;
 }
 
 }  // namespace ropewalk::mcap
