@@ -31,6 +31,7 @@ void add_mcap(CLI::App& app, Session& session) {
   add_mcap_proof(*mcap, session);
   add_mcap_parts(*mcap, session);
   add_mcap_convert(*mcap, session);
+  add_mcap_extract(*mcap, session);
 }
 
 void add_topic_flags(CLI::App& command, McapSelection& selection, SelectionFlags& flags) {

@@ -19,6 +19,7 @@ void add_mcap_proof(CLI::App& mcap, Session& session);  ///< doctor, diff
 void add_mcap_parts(CLI::App& mcap, Session& session);  ///< get, add
 void add_mcap_cat(CLI::App& mcap, Session& session);
 void add_mcap_convert(CLI::App& mcap, Session& session);  ///< convert, recover
+void add_mcap_extract(CLI::App& mcap, Session& session);
 
 /// Texts of options, turned into requests after parsing.
 struct SelectionFlags {

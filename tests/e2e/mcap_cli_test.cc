@@ -319,6 +319,7 @@ TEST_F(McapCli, EveryCommandHasHelpWithAnExample) {
                                              {"add", "metadata"},
                                              {"add", "attachment"},
                                              {"convert"},
+                                             {"extract"},
                                              {"recover"}}) {
     std::vector<std::string> arguments{"mcap"};
     arguments.insert(arguments.end(), command.begin(), command.end());

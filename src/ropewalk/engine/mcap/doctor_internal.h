@@ -35,7 +35,11 @@ class Doctor {
   void error(std::uint64_t offset, std::string text);
   void warning(std::uint64_t offset, std::string text);
   template <typename T>
-  const T* parsed(const Result<T>& result, std::uint64_t offset);
+  const T* parsed(const Result<T>& result, std::uint64_t offset) {
+    if (result.ok()) return &*result;
+    error(offset, std::string(result.status().message()));
+    return nullptr;
+  }
 
   void on_data_record(const mcap::RecordHead& record, ByteSpan content);
   void on_summary_record(const mcap::RecordHead& record, ByteSpan content);

@@ -6,6 +6,7 @@
 //   decoder.h     VideoDecoder: frames by ordinal as RGB or luma, in the caller's memory
 //   encoder.h     VideoEncoder: RGB frames to H.264 (or AV1) in MP4
 //   mp4_writer.h  Mp4Writer: the muxer; packet remux of many clips into one file
+//   stream_writer.h  VideoStreamWriter: streamed frames with times of their own into MP4
 //
 // Typical reading:
 //   auto source = open_source(path);                        // Result<std::unique_ptr<Source>>
@@ -25,3 +26,4 @@
 #include "ropewalk/format/video/mp4_writer.h"
 #include "ropewalk/format/video/packets.h"
 #include "ropewalk/format/video/probe.h"
+#include "ropewalk/format/video/stream_writer.h"
