@@ -84,7 +84,9 @@ bench: setup ## run the benchmarks
 	@bench/run
 
 .PHONY: interop
-interop: build ## prove the exports by foreign readers (installs PyTorch: several GB)
+interop: setup ## prove what is written and read by foreign programs (installs PyTorch: several GB)
+	@tools/configure dev
+	@cmake --build --preset dev --parallel $(JOBS)
 	@tests/interop/run
 
 .PHONY: clean

@@ -39,9 +39,9 @@ class Program:
 @pytest.fixture(scope="session")
 def ropewalk() -> Program:
     """The program at ROPEWALK_BIN; the tests fail where it is not there."""
-    path = os.environ.get("ROPEWALK_BIN", str(ROOT / "build/release/bin/ropewalk"))
+    path = os.environ.get("ROPEWALK_BIN", str(ROOT / "build/dev/bin/ropewalk"))
     if not os.access(path, os.X_OK):
-        pytest.fail(f"no program at {path}; run: make build")
+        pytest.fail(f"no program at {path}; run: make interop")
     return Program(path)
 
 

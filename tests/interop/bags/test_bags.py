@@ -21,10 +21,10 @@ NS = 1_700_000_000_123_456_789
 
 def program(name: str) -> str:
     """Returns a conformance program of the build that ROPEWALK_BIN comes from."""
-    ropewalk = Path(os.environ.get("ROPEWALK_BIN", ROOT / "build/release/bin/ropewalk"))
+    ropewalk = Path(os.environ.get("ROPEWALK_BIN", ROOT / "build/dev/bin/ropewalk"))
     path = ropewalk.parent.parent / "conformance" / name
     if not os.access(path, os.X_OK):
-        pytest.fail(f"no program at {path}; run: make build")
+        pytest.fail(f"no program at {path}; run: make interop")
     return str(path)
 
 

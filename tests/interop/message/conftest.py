@@ -49,10 +49,10 @@ class Codec:
 @pytest.fixture(scope="session")
 def codec():
     """The program beside the one in ROPEWALK_BIN."""
-    ropewalk = Path(os.environ.get("ROPEWALK_BIN", ROOT / "build/release/bin/ropewalk"))
+    ropewalk = Path(os.environ.get("ROPEWALK_BIN", ROOT / "build/dev/bin/ropewalk"))
     path = ropewalk.parent.parent / "conformance" / "message_codec"
     if not os.access(path, os.X_OK):
-        pytest.fail(f"no program at {path}; run: make build")
+        pytest.fail(f"no program at {path}; run: make interop")
     codec = Codec(str(path))
     yield codec
     codec.process.stdin.close()
