@@ -31,6 +31,7 @@ void Bindings::start(const Schemas& schemas, const Channels& channels,
 void Bindings::mark_ambiguous(std::uint16_t id) {
   if (id >= table_.size()) table_.resize(id + std::size_t{1});
   table_[id].overridden = true;
+  table_[id].settle();
   static_cast<void>(overrides_[id]);
 }
 
@@ -45,9 +46,11 @@ const Schema* Bindings::schema_at(std::uint16_t id, Place place) const {
 }
 
 Binding Bindings::bind(const Channel& channel, Place place) const {
-  return {.channel = &channel,
-          .schema = schema_at(channel.schema_id, place),
-          .wanted = topic_wanted(channel.topic)};
+  Binding out{.channel = &channel,
+              .schema = schema_at(channel.schema_id, place),
+              .wanted = topic_wanted(channel.topic)};
+  out.settle();
+  return out;
 }
 
 const Binding& Bindings::look_up(std::uint16_t id, Place place, Extent extent,
@@ -78,6 +81,7 @@ const Binding& Bindings::look_up(std::uint16_t id, Place place, Extent extent,
                                               out->channel->topic, out->channel->schema_id)});
     out->schema = &kNoSchema;
   }
+  out->settle();
   return *out;
 }
 
@@ -122,9 +126,11 @@ void Bindings::on_schema(Schema schema, Place place, Extent extent,
     if (base.channel == nullptr || base.channel->schema_id != id) continue;
     if (known == nullptr) {
       base.schema = &own_schemas_.back();
+      base.settle();
       continue;
     }
     base.overridden = true;
+    base.settle();
     Overrides& of_id = overrides_[static_cast<std::uint16_t>(channel)];
     const auto now = in_force(of_id, place);
     Binding changed = now == of_id.end() ? base : now->second;
@@ -167,6 +173,7 @@ void Bindings::on_channel(Channel channel, Place place, Extent extent,
   own_channels_.push_back(std::move(channel));
   const Binding bound_here = bind(own_channels_.back(), place);
   base.overridden = true;
+  base.settle();
   overrides_[id].insert_or_assign(place, bound_here);
 }
 

@@ -20,10 +20,13 @@ struct Binding {
   const Channel* channel = nullptr;
   const Schema* schema = nullptr;  ///< id 0 where it is missing and that was told
   bool wanted = false;
-  bool overridden = false;  ///< the place decides
+  bool overridden = false;        ///< the place decides
+  bool plain = false;             ///< known with its schema, and not overridden
+  const Schema* shown = nullptr;  ///< the schema to deliver: none where it is missing
 
-  const Schema* schema_or_null() const {
-    return schema != nullptr && schema->id != 0 ? schema : nullptr;
+  void settle() {
+    shown = schema != nullptr && schema->id != 0 ? schema : nullptr;
+    plain = channel != nullptr && !overridden && (schema != nullptr || channel->schema_id == 0);
   }
 };
 
@@ -52,14 +55,13 @@ class Bindings {
 
   /// The binding of a message. A channel that is nowhere defined becomes `unknown/<id>`.
   const Binding& of(std::uint16_t id, Place place, Extent extent, std::vector<Problem>& problems) {
-    if (id < table_.size()) {
-      const Binding& base = table_[id];
-      if (base.channel != nullptr && !base.overridden &&
-          (base.schema != nullptr || base.channel->schema_id == 0)) {
-        return base;
-      }
-    }
-    return look_up(id, place, extent, problems);
+    const Binding* plain = plain_of(id);
+    return plain != nullptr ? *plain : look_up(id, place, extent, problems);
+  }
+  /// The same where the place does not matter and nothing has to be told; else null.
+  const Binding* plain_of(std::uint16_t id) const {
+    if (id >= table_.size() || !table_[id].plain) return nullptr;
+    return &table_[id];
   }
   /// Whether a chunk with messages of this channel may hold one that is wanted.
   bool may_want(std::uint16_t id) const {

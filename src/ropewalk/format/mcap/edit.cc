@@ -273,7 +273,7 @@ Result<std::vector<Salvaged>> salvage(const Reader& reader, std::uint64_t end) {
   }
   MessageReader messages = reader.messages({.order = Order::file});
   for (MessageView m; messages.next(m);) {
-    if (m.place.segment + 1 != map.segments.size()) continue;
+    if (m.segment + 1 != map.segments.size()) continue;
     out.push_back({.channel = *m.channel, .schema = {}, .head = m, .data = {}});
     if (m.schema != nullptr) out.back().schema = *m.schema;
     out.back().data.assign(m.data.begin(), m.data.end());

@@ -89,7 +89,14 @@ Status parse_index_records(FileMap& map, std::uint64_t begin, ByteSpan records,
     const std::uint64_t offset = begin + at;
     const std::uint64_t length = walker.position() - at;
     if (opcode == 0) return data_loss(fmt::format("byte {}: a record with opcode 0", offset));
-    if (opcode == kRecordingOpcode) map.recording = parse_recording(content);
+    if (opcode == kRecordingOpcode) {
+      if (const auto more = parse_recording(content)) {
+        if (!map.recording.has_value()) map.recording.emplace();
+        map.recording->sync_length = more->sync_length;
+        map.recording->checkpoints.insert(map.recording->checkpoints.end(),
+                                          more->checkpoints.begin(), more->checkpoints.end());
+      }
+    }
     if (opcode > static_cast<std::uint8_t>(Opcode::data_end)) continue;  // private or unassigned
     switch (static_cast<Opcode>(opcode)) {
       case Opcode::schema: {

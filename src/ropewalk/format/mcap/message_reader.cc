@@ -164,6 +164,7 @@ std::unique_ptr<Active> MessageReader::Impl::take_spare(std::size_t segment) {
     spare.pop_back();
   }
   out->segment = segment;
+  out->chunk = segments[segment].is_chunk ? &segments[segment].index : nullptr;
   out->entries.clear();
   out->at = 0;
   out->batched = out->more = false;
@@ -202,10 +203,9 @@ bool MessageReader::Impl::next_in_file_order(MessageView& out) {
              .detail = fmt::format("a Message of {} bytes at byte {} of the chunk", size, offset)});
         continue;
       }
-      const Binding& binding = bindings.of(out.channel_id, {.segment = segment, .offset = offset},
-                                           extent_of(segment), problems);
+      const Binding& binding = binding_of(out.channel_id, segment, offset);
       if (!binding.wanted || !in_time(out.log_time)) continue;
-      fill_view(binding, segment, offset, walked->loaded.verified, out);
+      fill_view(binding, *walked, offset, out);
       return true;
     }
     if (position < records.size()) {

@@ -26,6 +26,7 @@ struct Entry {
 // A segment at work: its messages in order, as much of them as the budget allows.
 struct Active {
   std::size_t segment = 0;
+  const ChunkIndex* chunk = nullptr;
   LoadedSegment loaded;
   std::vector<Entry> entries;
   std::size_t at = 0;
@@ -92,7 +93,6 @@ struct MessageReader::Impl {
   // File order.
   std::unique_ptr<Active> walked;
   std::size_t position = 0;  // in its records
-  const ChunkIndex* walked_chunk = nullptr;
 
   // Log-time orders.
   std::vector<std::unique_ptr<Active>> heap;
@@ -127,16 +127,21 @@ struct MessageReader::Impl {
   void on_other(std::uint8_t opcode, ByteSpan content, const Active& active, std::uint64_t offset);
   bool read_all_definitions();
   std::unique_ptr<Active> take_spare(std::size_t segment);
-  void fill_view(const Binding& binding, std::size_t segment, std::uint64_t offset,
-                 Verified verified, MessageView& out) const {
+  // The binding of a message that stands at a place.
+  const Binding& binding_of(std::uint16_t id, std::size_t segment, std::uint64_t offset) {
+    const Binding* plain = bindings.plain_of(id);
+    if (plain != nullptr) return *plain;
+    return bindings.of(id, {.segment = segment, .offset = offset}, extent_of(segment), problems);
+  }
+  // Everything of a view but the message itself.
+  static void fill_view(const Binding& binding, const Active& active, std::uint64_t offset,
+                        MessageView& out) {
     out.channel = binding.channel;
-    out.schema = binding.schema_or_null();
-    out.verified = verified;
-    out.chunk = segments[segment].is_chunk ? &segments[segment].index : nullptr;
-    out.place = {.log_time = out.log_time,
-                 .offset = offset,
-                 .segment = static_cast<std::uint32_t>(segment),
-                 .channel_id = out.channel_id};
+    out.schema = binding.shown;
+    out.verified = active.loaded.verified;
+    out.chunk = active.chunk;
+    out.offset = offset;
+    out.segment = static_cast<std::uint32_t>(active.segment);
   }
 
   bool next_in_file_order(MessageView& out);

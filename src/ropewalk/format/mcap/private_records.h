@@ -12,9 +12,10 @@
 //
 //   0xA1 Checkpoint  between chunks, now and then
 //        marker 16 bytes | version u16 = 1 | offset u64 | previous u64 | records | crc u32
-//        previous: offset of the Checkpoint before, 0 for none; records: what a summary would hold
-//        of the file up to here and the previous one has not: Schema, Channel, ChunkIndex,
-//        AttachmentIndex, MetadataIndex records, as MCAP defines them
+//        previous: offset of an earlier Checkpoint, 0 for none; records: what a summary would hold
+//        of the file up to here, and the chain from `previous` on has not: Schema, Channel,
+//        ChunkIndex, AttachmentIndex, MetadataIndex records, as MCAP defines them, and a Recording
+//        with the Checkpoints in between. The first one stands directly behind the header
 //
 //   0xA2 Recording   in the summary of a finished recording
 //        marker 16 bytes | version u16 = 1 | sync_length u32 | (offset u64, length u64)*  | crc u32

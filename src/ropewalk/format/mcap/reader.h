@@ -63,7 +63,12 @@ struct MessageView : Message {
   const Schema* schema = nullptr;  ///< null where the channel has none
   Verified verified = Verified::no_crc;
   const ChunkIndex* chunk = nullptr;  ///< that it stands in; null for a loose message
-  MessageRef place;
+  std::uint64_t offset = 0;           ///< in the decoded records of its segment
+  std::uint32_t segment = 0;          ///< a chunk or a run of loose messages
+
+  MessageRef place() const {
+    return {.log_time = log_time, .offset = offset, .segment = segment, .channel_id = channel_id};
+  }
 };
 
 /// A record with an opcode of 0x80 and above.

@@ -61,6 +61,7 @@ class RecordReader {
   Result<ByteSpan> content_prefix(std::uint64_t size);
   std::uint64_t position() const { return position_; }
   void seek(std::uint64_t position) { position_ = position; }
+  void set_read_ahead(std::uint64_t bytes) { read_ahead_ = bytes; }
 
  private:
   SourceWindow window_;

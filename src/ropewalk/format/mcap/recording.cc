@@ -1,13 +1,15 @@
 // Opening an unfinished recording by its checkpoints: the last sync record near the end leads to
 // the last checkpoint, and from there each one to the one before.
 #include <algorithm>
+#include <cstring>
 
 #include "ropewalk/format/mcap/reader_internal.h"
 
 namespace ropewalk::mcap {
 namespace {
 
-constexpr std::uint64_t kSearchBytes = 256ULL << 10;
+constexpr std::uint64_t kFirstSearchBytes = 64ULL << 10;
+constexpr std::uint64_t kSearchBytes = 1ULL << 20;
 
 // A recording has a checkpoint directly behind its header.
 Result<bool> is_recording(const FileMap& map) {
@@ -28,16 +30,18 @@ Result<bool> is_recording(const FileMap& map) {
 Result<std::optional<std::uint64_t>> find_last_checkpoint(const FileMap& map) {
   SourceWindow window(*map.source);
   std::uint64_t end = map.source->size();
-  while (end > kMagic.size()) {
-    const std::uint64_t begin = end > kSearchBytes ? end - kSearchBytes : 0;
+  for (std::uint64_t step = kFirstSearchBytes; end > kMagic.size(); step = kSearchBytes) {
+    const std::uint64_t begin = end > step ? end - step : 0;
     const std::uint64_t overlap = std::min(map.source->size() - end, kSyncRecordBytes);
     ROPEWALK_ASSIGN_OR_RETURN(const ByteSpan bytes, window.view(begin, end + overlap - begin));
-    auto last = bytes.end();
-    for (;;) {
-      const auto found =
-          std::find_end(bytes.begin(), last, kRecordingMarker.begin(), kRecordingMarker.end());
-      if (found == last) break;
-      const auto at = static_cast<std::uint64_t>(found - bytes.begin());
+    std::size_t left = bytes.size();
+    while (left >= kRecordingMarker.size()) {
+      const auto* const first = static_cast<const std::uint8_t*>(
+          ::memrchr(bytes.data(), kRecordingMarker[0], left - kRecordingMarker.size() + 1));
+      if (first == nullptr) break;
+      const auto at = static_cast<std::uint64_t>(first - bytes.data());
+      left = static_cast<std::size_t>(at) + kRecordingMarker.size() - 1;
+      if (std::memcmp(first, kRecordingMarker.data(), kRecordingMarker.size()) != 0) continue;
       if (begin + at >= kRecordHeadBytes) {
         // The record may begin in the part before: it is read anew.
         const std::uint64_t record = begin + at - kRecordHeadBytes;
@@ -53,8 +57,6 @@ Result<std::optional<std::uint64_t>> find_last_checkpoint(const FileMap& map) {
           return std::optional<std::uint64_t>(record);  // checked by who reads it
         }
       }
-      last = found + static_cast<std::ptrdiff_t>(kRecordingMarker.size()) - 1;
-      if (last - bytes.begin() < static_cast<std::ptrdiff_t>(kRecordingMarker.size())) break;
     }
     end = begin;
   }

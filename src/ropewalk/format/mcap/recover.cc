@@ -68,8 +68,8 @@ class Recovery {
     std::optional<std::uint32_t> segment;
     std::map<std::uint16_t, std::uint64_t>* tracked = nullptr;
     for (MessageView m; messages.next(m);) {
-      if (segment != m.place.segment) {
-        segment = m.place.segment;
+      if (segment != m.segment) {
+        segment = m.segment;
         if (options_.stop.stop_requested()) return cancelled();
         ROPEWALK_RETURN_IF_ERROR(copy_items(reader, map.segments[*segment].offset));
         ROPEWALK_RETURN_IF_ERROR(choose_codec(m.chunk));

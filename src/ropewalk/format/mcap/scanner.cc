@@ -12,7 +12,8 @@ namespace ropewalk::mcap {
 namespace {
 
 constexpr std::uint64_t kScanAheadBytes = 64ULL << 10;
-constexpr std::uint64_t kMaxChunkHeadBytes = 4096;
+constexpr std::uint64_t kSkipAheadBytes = 1024;
+constexpr std::uint64_t kMaxChunkHeadBytes = 512;
 
 // Walks records and turns them into segments. One framing error ends the trust in lengths: from
 // there the next plausible chunk is searched for.
@@ -20,7 +21,7 @@ class Scanner {
  public:
   Scanner(FileMap& map, std::uint64_t begin, std::uint64_t end, bool whole_file)
       : map_(map),
-        records_(*map.source, begin, end, kScanAheadBytes, map.options.limits),
+        records_(*map.source, begin, end, kSkipAheadBytes, map.options.limits),
         window_(*map.source),
         chain_window_(*map.source),
         end_(std::min(end, map.source->size())),
@@ -61,6 +62,8 @@ class Scanner {
   // Returns whether the walk goes on.
   Result<bool> record(const RecordHead& head) {
     if (!head.is(Opcode::message)) close_run();
+    // Most of a chunk and its indexes is skipped, loose messages come in a row.
+    records_.set_read_ahead(head.is(Opcode::message) ? kScanAheadBytes : kSkipAheadBytes);
     if (!head.is(Opcode::message_index)) last_chunk_open_ = false;
     if (after_data_ && !head.is(Opcode::footer)) return true;
     if (head.is(Opcode::footer) || head.is(Opcode::data_end)) return ending(head);

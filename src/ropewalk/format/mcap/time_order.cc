@@ -74,10 +74,7 @@ bool MessageReader::Impl::list_messages(Active& active, bool first_time) {
     std::memcpy(&id, at + kRecordHeadBytes, sizeof id);
     std::memcpy(&time, at + kRecordHeadBytes + 6, sizeof time);
     if (!all_times && !in_time(time)) continue;
-    if (!bindings.of(id, {.segment = segment, .offset = offset}, extent_of(segment), problems)
-             .wanted) {
-      continue;
-    }
+    if (!binding_of(id, segment, offset).wanted) continue;
     const Entry entry{.key = time ^ flip, .offset = offset};
     if (!first_time && !before(active.last, entry)) continue;
     if (entry.key < last_listed || (flip != 0 && entry.key == last_listed)) {
@@ -225,10 +222,7 @@ bool MessageReader::Impl::emit(MessageView& out) {
                                    map->source->name(), segments[active.segment].offset));
     return false;
   }
-  const Binding& binding =
-      bindings.of(out.channel_id, {.segment = active.segment, .offset = offset},
-                  extent_of(active.segment), problems);
-  fill_view(binding, active.segment, offset, active.loaded.verified, out);
+  fill_view(binding_of(out.channel_id, active.segment, offset), active, offset, out);
   return true;
 }
 

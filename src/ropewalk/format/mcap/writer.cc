@@ -64,8 +64,8 @@ void Writer::Impl::start_file(Sink& to) {
   sink_start = to.size();
   synced_at = 0;
   synced_ns = has_clock() ? clock_ns() : 0;
-  last_checkpoint = checkpoint_end = 0;
-  checkpointed_chunks = checkpointed_attachments = checkpointed_metadata = 0;
+  checkpoint_end = 0;
+  blocks.clear();
   checkpoints.clear();
   pending.clear();
   data_crc = 0;
@@ -77,12 +77,14 @@ void Writer::Impl::start_file(Sink& to) {
   metadata_indexes.clear();
   parts = {};
   for (auto& [id, schema] : schemas) {
-    schema->in_data = schema->in_checkpoint = false;
+    schema->in_data = false;
+    schema->checkpoint = 0;
     schema->last_chunk = 0;
   }
   for (auto& channel : channels) {
     if (channel == nullptr) continue;
-    channel->in_data = channel->in_checkpoint = false;
+    channel->in_data = false;
+    channel->checkpoint = 0;
     channel->last_chunk = 0;
     channel->messages = 0;
     channel->entries.clear();

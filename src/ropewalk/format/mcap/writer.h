@@ -73,7 +73,7 @@ struct WriterOptions {
   /// Puts the private records of private_records.h into the file: a sync record before each chunk,
   /// and checkpoints, so that an unfinished file opens without a walk over all of it.
   bool recording_marks = false;
-  std::uint64_t checkpoint_bytes = 16ULL << 20;  ///< between two checkpoints
+  std::uint64_t checkpoint_bytes = 4ULL << 20;  ///< between two checkpoints
 
   ThreadPool* pool = nullptr;  ///< compresses chunks there; null: on the calling thread
 

@@ -173,8 +173,8 @@ Status Writer::Impl::close_all() {
 
 void Writer::Impl::append_sync_record(Bytes& out) const {
   if (!options.recording_marks) return;
-  append_sync(out,
-              {.offset = offset, .checkpoint = last_checkpoint, .chunk = statistics.chunk_count});
+  append_sync(
+      out, {.offset = offset, .checkpoint = blocks.back().offset, .chunk = statistics.chunk_count});
 }
 
 Status Writer::Impl::emit_chunk(ClosedChunk& chunk) {
@@ -273,30 +273,42 @@ Status Writer::Impl::after_chunk() {
 }
 
 Status Writer::Impl::write_checkpoint() {
+  const std::uint64_t number = blocks.size();
+  const std::uint64_t base = number == 0 ? 0 : number - (number & (~number + 1));
+  const Block since = number == 0 ? Block{} : blocks[base];
   Bytes records;
-  for (auto& [id, schema] : schemas) {
-    if (!schema->in_data || schema->in_checkpoint) continue;
-    records.insert(records.end(), schema->record.begin(), schema->record.end());
-    schema->in_checkpoint = true;
-  }
+  const auto define = [&](auto& state) {
+    if (!state.in_data) return;
+    if (state.checkpoint == 0) state.checkpoint = number;
+    if (state.checkpoint > base) {
+      records.insert(records.end(), state.record.begin(), state.record.end());
+    }
+  };
+  for (auto& [id, schema] : schemas) define(*schema);
   for (auto& channel : channels) {
-    if (channel == nullptr || !channel->in_data || channel->in_checkpoint) continue;
-    records.insert(records.end(), channel->record.begin(), channel->record.end());
-    channel->in_checkpoint = true;
+    if (channel != nullptr) define(*channel);
   }
-  for (; checkpointed_chunks < chunk_indexes.size(); ++checkpointed_chunks) {
-    ROPEWALK_RETURN_IF_ERROR(append_record(records, chunk_indexes[checkpointed_chunks]));
+  for (std::size_t i = since.chunks; i < chunk_indexes.size(); ++i) {
+    ROPEWALK_RETURN_IF_ERROR(append_record(records, chunk_indexes[i]));
   }
-  for (; checkpointed_attachments < attachment_indexes.size(); ++checkpointed_attachments) {
-    ROPEWALK_RETURN_IF_ERROR(append_record(records, attachment_indexes[checkpointed_attachments]));
+  for (std::size_t i = since.attachments; i < attachment_indexes.size(); ++i) {
+    ROPEWALK_RETURN_IF_ERROR(append_record(records, attachment_indexes[i]));
   }
-  for (; checkpointed_metadata < metadata_indexes.size(); ++checkpointed_metadata) {
-    ROPEWALK_RETURN_IF_ERROR(append_record(records, metadata_indexes[checkpointed_metadata]));
+  for (std::size_t i = since.metadata; i < metadata_indexes.size(); ++i) {
+    ROPEWALK_RETURN_IF_ERROR(append_record(records, metadata_indexes[i]));
   }
+  append_recording(records, {.sync_length = static_cast<std::uint32_t>(kSyncRecordBytes),
+                             .checkpoints = {checkpoints.begin() +
+                                                 static_cast<std::ptrdiff_t>(since.checkpoints),
+                                             checkpoints.end()}});
   scratch.clear();
-  append_checkpoint(scratch, offset, last_checkpoint, records);
-  last_checkpoint = offset;
+  append_checkpoint(scratch, offset, since.offset, records);
   checkpoints.emplace_back(offset, scratch.size());
+  blocks.push_back({.offset = offset,
+                    .chunks = chunk_indexes.size(),
+                    .attachments = attachment_indexes.size(),
+                    .metadata = metadata_indexes.size(),
+                    .checkpoints = checkpoints.size()});
   ROPEWALK_RETURN_IF_ERROR(emit(scratch));
   checkpoint_end = offset;
   return ok_status();

@@ -44,7 +44,7 @@ struct SchemaState {
   Schema schema;
   Bytes record;  // as it stands in the file
   bool in_data = false;
-  bool in_checkpoint = false;
+  std::uint64_t checkpoint = 0;  // number of the first one that holds it; 0: none yet
   std::uint64_t last_chunk = 0;  // serial of the last chunk that holds a copy
 };
 
@@ -59,7 +59,7 @@ struct ChannelState {
   std::uint64_t messages = 0;
   std::uint64_t last_chunk = 0;
   bool in_data = false;
-  bool in_checkpoint = false;
+  std::uint64_t checkpoint = 0;  // number of the first one that holds it; 0: none yet
   std::uint32_t group = 0;
   bool compress = true;          // as the caller said
   std::uint32_t dull = 0;        // samples in a row that did not shrink
@@ -154,11 +154,18 @@ struct Writer::Impl {
   std::uint64_t sink_start = 0;  // size of the sink when the file was opened
   std::uint64_t synced_at = 0;   // offset
   std::int64_t synced_ns = 0;
-  std::uint64_t last_checkpoint = 0;    // offset
-  std::uint64_t checkpoint_end = 0;     // offset
-  std::size_t checkpointed_chunks = 0;  // and so on: what the checkpoints already hold
-  std::size_t checkpointed_attachments = 0;
-  std::size_t checkpointed_metadata = 0;
+  // Note [Checkpoints]: checkpoint number k holds the blocks after number k - (k & -k) and points
+  // to that one, so that the chain from any of them is short. Number 0 is where the file was
+  // opened.
+  struct Block {
+    std::uint64_t offset = 0;  // of the checkpoint that ends it
+    std::size_t chunks = 0;    // indexes up to here
+    std::size_t attachments = 0;
+    std::size_t metadata = 0;
+    std::size_t checkpoints = 0;
+  };
+  std::vector<Block> blocks;
+  std::uint64_t checkpoint_end = 0;  // offset
   std::vector<std::pair<std::uint64_t, std::uint64_t>> checkpoints;
 
   bool has_clock() const { return options.max_chunk_age_ns != 0 || options.sync_interval_ns != 0; }

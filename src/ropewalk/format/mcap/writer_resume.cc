@@ -40,7 +40,7 @@ Status count_what_is_there(const Reader& reader, std::uint64_t data_end, Statist
   std::map<std::uint16_t, std::uint64_t> counts;
   MessageReader messages = reader.messages({.order = Order::file});
   for (MessageView m; messages.next(m);) {
-    if (map.segments[m.place.segment].offset >= data_end) continue;
+    if (map.segments[m.segment].offset >= data_end) continue;
     if (out.message_count++ == 0) {
       out.message_start_time = out.message_end_time = m.log_time;
     } else {
@@ -119,14 +119,18 @@ Status Writer::resume(Sink& sink, const Reader& reader, std::uint64_t data_end) 
   if (map.recording.has_value()) {
     w.checkpoints = map.recording->checkpoints;
     std::ranges::sort(w.checkpoints);
-    if (!w.checkpoints.empty()) w.last_checkpoint = w.checkpoints.back().first;
-    const auto known = [&](const auto& indexes, auto offset) {
-      return static_cast<std::size_t>(std::ranges::count_if(
-          indexes, [&](const auto& index) { return index.*offset < w.last_checkpoint; }));
+    w.checkpoints.erase(std::unique(w.checkpoints.begin(), w.checkpoints.end()),
+                        w.checkpoints.end());
+    const std::uint64_t last = w.checkpoints.empty() ? 0 : w.checkpoints.back().first;
+    const auto known = [&](const auto& indexes, auto member) {
+      return static_cast<std::size_t>(
+          std::ranges::count_if(indexes, [&](const auto& index) { return index.*member < last; }));
     };
-    w.checkpointed_chunks = known(w.chunk_indexes, &ChunkIndex::chunk_start_offset);
-    w.checkpointed_attachments = known(w.attachment_indexes, &AttachmentIndex::offset);
-    w.checkpointed_metadata = known(w.metadata_indexes, &MetadataIndex::offset);
+    w.blocks.push_back({.offset = last,
+                        .chunks = known(w.chunk_indexes, &ChunkIndex::chunk_start_offset),
+                        .attachments = known(w.attachment_indexes, &AttachmentIndex::offset),
+                        .metadata = known(w.metadata_indexes, &MetadataIndex::offset),
+                        .checkpoints = w.checkpoints.size()});
   }
   w.synced_at = w.checkpoint_end = data_end;
   return ok_status();
